@@ -1,0 +1,81 @@
+"""Analyses that were run, and the tokens by which programs may read them."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from studies.guards import AppendOnlyModel
+from studies.models import Study, link, optional_link
+
+
+class AnalysisRun(AppendOnlyModel):
+    """A numbered analysis of a study: what went in, what came out, by which code."""
+
+    study = link(Study, "analyses")
+    number = models.PositiveIntegerField()
+    parameters = models.JSONField(default=dict)
+    responses_n = models.PositiveIntegerField()
+    responses_sha256 = models.CharField(max_length=64)
+    design_sha256s = models.JSONField(default=list)
+    code_version = models.CharField(max_length=80)
+    seed = models.CharField(max_length=64)
+    result = models.JSONField()
+    result_sha256 = models.CharField(max_length=64)
+    by = optional_link(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-number"]
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["study", "number"], name="analysis_number_once_per_study")]
+
+    def __str__(self):
+        return f"analysis {self.number}"
+
+
+class Figure(AppendOnlyModel):
+    """A figure of an analysis, drawn once by its job: SVG for the page, PDF for the paper."""
+
+    run = link(AnalysisRun, "figures")
+    name = models.CharField(max_length=60)
+    svg = models.TextField()
+    pdf = models.BinaryField()
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["run", "name"], name="figure_name_once_per_analysis")]
+
+
+class ApiToken(models.Model):
+    """A token for the REST interface: only its hash is kept."""
+
+    class Scope(models.TextChoices):
+        READ = "read", "read"
+        WRITE = "write", "read and write"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100, help_text="What uses it.")
+    hash = models.CharField(max_length=64, editable=False)
+    scope = models.CharField(max_length=5, choices=Scope, default=Scope.READ)
+    study = models.ForeignKey(
+        Study,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="api_tokens",
+        help_text="Only this study; empty: all of the user's.",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["hash"], name="api_token_hash_once"),
+            CheckConstraint(name="api_token_is_hashed", condition=~Q(hash="")),
+        ]
+
+    def __str__(self):
+        return self.name

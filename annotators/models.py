@@ -1,0 +1,306 @@
+"""Who answers, and what they said. Answers are only ever added."""
+
+import secrets
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from studies.guards import AppendOnlyModel
+from studies.models import (
+    Arm,
+    Batch,
+    Design,
+    Exposure,
+    Item,
+    Job,
+    Question,
+    Study,
+    link,
+    moment,
+    new_seed,
+    optional_link,
+)
+
+from . import channels
+
+PROTECT = models.PROTECT
+
+
+def new_code() -> str:
+    """128 random bits: whoever has the code is the annotator."""
+    return secrets.token_urlsafe(16)
+
+
+def new_key() -> str:
+    """A recruitment's key in its address: short enough to read out, too long to guess."""
+    return secrets.token_hex(6)
+
+
+class Recruitment(models.Model):
+    """A way by which annotators come to a study: one link, at one panel, with its pay and its return routes."""
+
+    study = link(Study, "recruitments")
+    channel = models.CharField(max_length=20, choices=channels.choices)
+    pool = models.CharField(
+        max_length=50, blank=True,
+        help_text="Where people are known by the same ids, across studies. Empty: the channel's name.",
+    )  # fmt: skip
+    key = models.SlugField(max_length=50, default=new_key)
+    settings = models.JSONField(default=dict, blank=True)
+    reward = models.DecimalField(max_digits=7, decimal_places=2, null=True, blank=True, help_text="Empty: the study's.")
+    currency = models.CharField(max_length=3, blank=True, help_text="Empty: the study's.")
+    wanted = models.PositiveIntegerField(null=True, blank=True, help_text="How many people the panel is told to send.")
+    arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
+    opens_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    stopped_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["key"], name="recruitment_key_once"),
+            CheckConstraint(
+                name="recruitment_closes_after_it_opens",
+                condition=Q(opens_at=None) | Q(closes_at=None) | Q(closes_at__gt=F("opens_at")),
+            ),
+        ]
+
+    def __str__(self):
+        return f"{self.get_channel_display()} {self.key}"
+
+    def save(self, *args, **kwargs):
+        self.pool = self.pool or self.channel
+        super().save(*args, **kwargs)
+
+
+class RecruitmentArm(models.Model):
+    recruitment = models.ForeignKey(Recruitment, models.CASCADE, related_name="recruitment_arms")
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["recruitment", "arm"], name="recruitment_arm_once")]
+
+
+class Annotator(models.Model):
+    """A person, as one pool knows them: by a keyed hash alone."""
+
+    code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    pool = models.CharField(max_length=50)
+    external_id = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["pool", "external_id"], name="annotator_once_per_pool")]
+
+    def __str__(self):
+        return str(self.code)[:8]
+
+
+class PanelIdentity(models.Model):
+    """The panel's own id of an annotator, enciphered, kept apart and only until it is paid."""
+
+    annotator = models.OneToOneField(Annotator, PROTECT, related_name="identity")
+    ciphertext = models.BinaryField(null=True)
+    purge_at = models.DateTimeField(null=True, blank=True)
+
+
+class Assignment(models.Model):
+    """An annotator with a batch. ``claimed`` of a batch counts its assignments that are not released."""
+
+    class Trust(models.TextChoices):
+        CLAIMED = "claimed", "claimed: the address said so"
+        KEYED = "keyed", "keyed: the address carried a secret"
+        VERIFIED = "verified", "verified: the panel confirmed the person at arrival"
+        CONFIRMED = "confirmed", "confirmed: the panel shows the submission"
+
+    class Origin(models.TextChoices):
+        LIVE = "live"
+        ROBOT = "robot"
+        IMPORTED = "imported"
+        TEST = "test"
+
+    class Released(models.TextChoices):
+        EXPIRED = "expired"
+        RETURNED = "returned"
+        SCREENED_OUT = "screened_out"
+        FAILED_CHECKS = "failed_checks"
+        FULL = "full"
+        WITHDRAWN = "withdrawn"
+
+    code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
+    study = link(Study, "assignments")
+    batch = optional_link(Batch, "assignments")
+    annotator = link(Annotator, "assignments")
+    recruitment = optional_link(Recruitment, "assignments")
+    external_ids = models.JSONField(default=dict, blank=True)
+    trust = models.CharField(max_length=9, choices=Trust, default=Trust.CLAIMED)
+    ordinal = models.PositiveSmallIntegerField(default=1)
+    seed = models.PositiveBigIntegerField(default=new_seed)
+    design = optional_link(Design, "assignments")
+    origin = models.CharField(max_length=8, choices=Origin, default=Origin.LIVE)
+    source = optional_link(Job)
+    queue_number = models.PositiveIntegerField(null=True, blank=True)
+    consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
+    consented_at = moment()
+    claimed_at = models.DateTimeField(db_default=Now())
+    reserved_until = moment()
+    started_at = moment()
+    submitted_at = moment()
+    withdrawn_at = moment()
+    released_at = moment()
+    released_reason = models.CharField(max_length=13, blank=True, choices=Released)
+    is_late = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["study", "annotator", "ordinal"], condition=Q(released_at=None),
+                name="assignment_ordinal_once_among_unreleased",
+            ),
+            UniqueConstraint(
+                fields=["study", "annotator"], condition=Q(released_at=None, submitted_at=None),
+                name="assignment_one_at_a_time_per_annotator",
+            ),
+            UniqueConstraint(fields=["batch", "annotator"], name="assignment_once_per_batch_and_annotator"),
+            UniqueConstraint(fields=["study", "queue_number"], name="assignment_queue_number_once_per_study"),
+            CheckConstraint(
+                name="assignment_has_a_batch_unless_full",
+                condition=Q(batch__isnull=False) | Q(batch=None, released_at__isnull=False, released_reason="full"),
+            ),
+            CheckConstraint(
+                name="assignment_is_released_with_a_reason",
+                condition=Q(released_at=None, released_reason="") | (Q(released_at__isnull=False) & ~Q(released_reason="")),
+            ),
+            CheckConstraint(
+                name="assignment_is_submitted_after_it_started",
+                condition=Q(submitted_at=None) | Q(started_at__isnull=False, submitted_at__gte=F("started_at")),
+            ),
+            CheckConstraint(
+                name="assignment_is_late_only_when_released_and_submitted",
+                condition=Q(is_late=False) | Q(released_at__isnull=False, submitted_at__isnull=False),
+            ),
+            CheckConstraint(
+                name="assignment_withdrawn_is_released_or_submitted",
+                condition=Q(withdrawn_at=None) | Q(released_at__isnull=False) | Q(submitted_at__isnull=False),
+            ),
+            CheckConstraint(name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")),
+        ]  # fmt: skip
+        indexes = [
+            models.Index(
+                fields=["study", "reserved_until"],
+                condition=Q(released_at=None, submitted_at=None),
+                name="assignment_live",
+            ),
+            models.Index(fields=["study", "submitted_at"], name="assignment_submitted"),
+        ]
+
+    def __str__(self):
+        return self.code[:8]
+
+
+class PageVisit(models.Model):
+    """A page that an annotator was shown. ``shown`` is written once, at first sight; the draft until it is recorded."""
+
+    assignment = link(Assignment, "visits")
+    key = models.CharField(max_length=40)
+    shown = models.JSONField(default=dict)
+    layout = models.CharField(max_length=10, blank=True)
+    draft = models.JSONField(null=True, blank=True)
+    shown_at = models.DateTimeField(db_default=Now())
+    recorded_at = moment()
+    active_seconds = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["assignment", "key"], name="page_visit_once_per_assignment"),
+            CheckConstraint(name="page_draft_is_cleared_when_recorded", condition=Q(recorded_at=None) | Q(draft=None)),
+            CheckConstraint(
+                name="page_is_recorded_after_it_was_shown",
+                condition=Q(recorded_at=None) | Q(recorded_at__gte=F("shown_at")),
+            ),
+        ]
+
+    def __str__(self):
+        return self.key
+
+
+class Response(AppendOnlyModel):
+    """One stored answer: the value of one slot, and what it is about."""
+
+    erasable = frozenset({"text", "value", "chosen", "choice", "part", "skip_reason", "erased_at"})
+
+    assignment = link(Assignment, "responses")
+    question = link(Question, "responses")
+    item = optional_link(Item, "responses")
+    exposure = optional_link(Exposure, "responses")
+    slot = models.CharField(max_length=60)
+    value = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
+    chosen = optional_link(Exposure, "chosen_in")
+    choice = models.CharField(max_length=50, blank=True)
+    part = models.CharField(max_length=50, blank=True)
+    text = models.TextField(blank=True)
+    skip_reason = models.CharField(max_length=50, blank=True)
+    label = models.CharField(max_length=8, blank=True)
+    position = models.PositiveSmallIntegerField(null=True, blank=True)
+    received_at = models.DateTimeField(db_default=Now())
+    erased_at = moment()
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["assignment", "slot"], name="response_once_per_slot"),
+            CheckConstraint(
+                name="response_is_answered_or_erased",
+                condition=Q(value__isnull=False) | Q(chosen__isnull=False) | ~Q(choice="") | ~Q(text="") | ~Q(skip_reason="")
+                | Q(erased_at__isnull=False),
+            ),
+            CheckConstraint(
+                name="response_about_an_exposure_is_about_its_item",
+                condition=Q(exposure=None) | Q(item__isnull=False),
+            ),
+        ]  # fmt: skip
+
+    def __str__(self):
+        return self.slot
+
+
+class Exclusion(AppendOnlyModel):
+    """A person decided to leave an assignment out of the analysis, or took such a decision back."""
+
+    assignment = link(Assignment, "exclusions")
+    reason = models.CharField(max_length=40)
+    note = models.TextField(blank=True)
+    by = link(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+    reverses = optional_link("self", "reversed_by")
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["reverses"], name="exclusion_reversed_once"),
+            CheckConstraint(
+                name="exclusion_does_not_reverse_itself", condition=Q(reverses=None) | ~Q(reverses=F("id"))
+            ),
+            CheckConstraint(name="exclusion_has_a_reason", condition=~Q(reason="")),
+        ]
+
+
+class Inquiry(models.Model):
+    """What an annotator reported of a text or asked the researcher, from any page. Blind to systems."""
+
+    class Kind(models.TextChoices):
+        REPORT = "report", "about a text"
+        QUESTION = "question", "a question"
+
+    assignment = link(Assignment, "inquiries")
+    kind = models.CharField(max_length=8, choices=Kind)
+    page_key = models.CharField(max_length=40, blank=True)
+    label = models.CharField(max_length=8, blank=True)
+    text = models.TextField()
+    at = models.DateTimeField(db_default=Now())
+    handled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "inquiries"
+        constraints = [CheckConstraint(name="inquiry_says_something", condition=~Q(text=""))]

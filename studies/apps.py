@@ -1,0 +1,12 @@
+from django.apps import AppConfig
+
+
+class StudiesConfig(AppConfig):
+    name = "studies"
+
+    def ready(self):
+        from . import guards, protocols
+        from .models import Arm, Section
+
+        protocols.load()
+        guards.connect(Arm.systems.through, Section.arms.through)

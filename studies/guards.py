@@ -1,0 +1,202 @@
+"""Two guards: rows that are only ever added, and a design that does not change once its study is launched.
+
+They stand in the managers, so that a shell or a careless view meets them too. PostgreSQL has triggers behind them; the
+design's hash is the backstop: every analysis computes it again.
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from django.db import connection, models, transaction
+from django.db.models.signals import m2m_changed
+
+
+class AppendOnly(Exception):
+    """This row is part of the record: it is never changed and never deleted."""
+
+
+class StudyFrozen(Exception):
+    """The design of a launched study does not change: clone it, or amend what may be amended."""
+
+
+_erasing: ContextVar[bool] = ContextVar("erasing", default=False)
+
+
+_amending: ContextVar[bool] = ContextVar("amending", default=False)
+
+
+def _tell_triggers(name, value):
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config(%s, %s, true)", [f"heval.{name}", value])
+
+
+@contextmanager
+def _allowed(name, flag):
+    with transaction.atomic():
+        token = flag.set(True)
+        try:
+            _tell_triggers(name, "on")
+            yield
+            _tell_triggers(name, "")
+        finally:
+            flag.reset(token)
+
+
+def erasing():
+    """A transaction in which recorded answers may be blanked (withdrawal) or a test's answers deleted, and nothing else."""
+    return _allowed("erasing", _erasing)
+
+
+def amending():
+    """A transaction of ``lifecycle.amend``: the few columns that may be amended pass the guard."""
+    return _allowed("amending", _amending)
+
+
+class AppendOnlyQuerySet(models.QuerySet):
+    def update(self, **kwargs):
+        if not (_erasing.get() and set(kwargs) <= self.model.erasable):
+            raise AppendOnly(self.model.__name__)
+        return super().update(**kwargs)
+
+    def delete(self):
+        if not (_erasing.get() and self.model.erasable):
+            raise AppendOnly(self.model.__name__)
+        return super().delete()
+
+    def _raw_delete(self, using):
+        if not (_erasing.get() and self.model.erasable):
+            raise AppendOnly(self.model.__name__)
+        return super()._raw_delete(using)
+
+    def bulk_create(self, objs, *args, **kwargs):
+        if kwargs.get("update_conflicts"):
+            raise AppendOnly(self.model.__name__)
+        return super().bulk_create(objs, *args, **kwargs)
+
+
+class AppendOnlyModel(models.Model):
+    # The columns that an erasure may blank; the trigger checks that it changes nothing else.
+    erasable: frozenset[str] = frozenset()
+    objects = AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+        base_manager_name = "objects"
+
+    def save(self, *args, **kwargs):
+        if not self._state.adding:
+            raise AppendOnly(type(self).__name__)
+        kwargs["force_insert"] = True  # Model(pk=old).save() would else be an UPDATE
+        super().save(*args, **kwargs)
+
+    def delete(self, *args, **kwargs):
+        raise AppendOnly(type(self).__name__)
+
+
+class DesignQuerySet(models.QuerySet):
+    def refuse_if_frozen(self):
+        ids = self.order_by().values("pk")
+        frozen = self.model._base_manager.filter(pk__in=ids).exclude(**{f"{self.model.study_path}__state": "draft"})
+        if frozen.exists():
+            raise StudyFrozen(self.model.__name__)
+
+    def update(self, **kwargs):
+        if not self.model.may_change(kwargs):
+            self.refuse_if_frozen()
+            self._refuse_move_into_frozen(kwargs)
+        return super().update(**kwargs)
+
+    def _refuse_move_into_frozen(self, kwargs):
+        first, _, rest = self.model.study_path.partition("__")
+        moved_to = kwargs.get(first, kwargs.get(f"{first}_id"))
+        if moved_to is None or first == "pk":
+            return
+        related = self.model._meta.get_field(first).related_model
+        path = f"{rest}__state" if rest else "state"
+        if related._base_manager.filter(pk=getattr(moved_to, "pk", moved_to)).exclude(**{path: "draft"}).exists():
+            raise StudyFrozen(self.model.__name__)
+
+    def delete(self):
+        self.refuse_if_frozen()
+        return super().delete()
+
+    def bulk_create(self, objs, *args, **kwargs):
+        objs = list(objs)
+        if not self.model.grows_after_launch or kwargs.get("update_conflicts"):
+            refuse_frozen_parents(objs)
+        return super().bulk_create(objs, *args, **kwargs)
+
+    def bulk_update(self, objs, fields, *args, **kwargs):
+        objs = list(objs)
+        if not self.model.may_change(fields):
+            self.model._base_manager.filter(pk__in=[obj.pk for obj in objs]).refuse_if_frozen()
+            refuse_frozen_parents(objs)
+        return super().bulk_update(objs, fields, *args, **kwargs)
+
+
+def refuse_frozen_parents(objs):
+    """One query for all the studies that these rows would stand in."""
+    if not objs:
+        return
+    model = type(objs[0])
+    first, _, rest = model.study_path.partition("__")
+    related = model._meta.get_field(first).related_model
+    ids = {getattr(obj, f"{first}_id") for obj in objs}
+    path = f"{rest}__state" if rest else "state"
+    if related._base_manager.filter(pk__in=ids).exclude(**{path: "draft"}).exists():
+        raise StudyFrozen(model.__name__)
+
+
+class DesignModel(models.Model):
+    """A row of a study's design: free in a draft, then frozen.
+
+    ``grows_after_launch``: rows may be added later (drawn batches), never changed. ``changes_after_launch``: columns that
+    count what happens. ``amendable``: columns that ``lifecycle.amend`` may change, with a reason, making a new version.
+    """
+
+    study_path = "study"
+    grows_after_launch = False
+    changes_after_launch: frozenset[str] = frozenset()
+    amendable: frozenset[str] = frozenset()
+    objects = DesignQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+        base_manager_name = "objects"
+
+    @classmethod
+    def may_change(cls, columns) -> bool:
+        allowed = cls.changes_after_launch | (cls.amendable if _amending.get() else frozenset())
+        return set(columns) <= allowed
+
+    def refuse_if_frozen(self):
+        refuse_frozen_parents([self])
+        if self.pk:  # where the row stood before: moving it out of a launched study is a change too
+            type(self)._base_manager.filter(pk=self.pk).refuse_if_frozen()
+
+    def save(self, *args, **kwargs):
+        if self._state.adding and self.grows_after_launch:
+            kwargs["force_insert"] = True
+        elif self._state.adding or not (kwargs.get("update_fields") and self.may_change(kwargs["update_fields"])):
+            self.refuse_if_frozen()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args, **kwargs):
+        self.refuse_if_frozen()
+        return super().delete(*args, **kwargs)
+
+
+def refuse_frozen_links(sender, instance, action, reverse, model, pk_set, **kwargs):
+    """``add``, ``remove``, ``clear`` and ``set`` of a many-to-many field walk past ``save``."""
+    if not action.startswith("pre_"):
+        return
+    if isinstance(instance, DesignModel):
+        instance.refuse_if_frozen()
+    if reverse and pk_set and issubclass(model, DesignModel):
+        model._base_manager.filter(pk__in=pk_set).refuse_if_frozen()
+
+
+def connect(*through):
+    for model in through:
+        m2m_changed.connect(refuse_frozen_links, sender=model, dispatch_uid=f"frozen {model._meta.label}")

@@ -1,0 +1,78 @@
+"""The triggers of PostgreSQL, for migrations. SQLite keeps the managers' guards alone: Django's flush must delete there."""
+
+from django.db import migrations
+
+APPEND_ONLY = """
+CREATE FUNCTION {table}_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  {passes}
+  RAISE EXCEPTION '{table} is append-only' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table}
+  FOR EACH ROW EXECUTE FUNCTION {table}_append_only();
+"""
+
+# {study}: the expression that finds the row's study, from OLD or NEW as {row}.
+FROZEN = """
+CREATE FUNCTION {table}_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  state text;
+BEGIN
+  IF TG_OP <> 'INSERT' THEN
+    SELECT s.state INTO state FROM studies_study s WHERE s.id = ({old});
+    IF state IS NOT NULL AND state <> 'draft' AND current_setting('heval.amending', true) IS DISTINCT FROM 'on' {changes} THEN
+      RAISE EXCEPTION 'a launched study''s {table} does not change' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    SELECT s.state INTO state FROM studies_study s WHERE s.id = ({new});
+    IF state IS NOT NULL AND state <> 'draft' AND current_setting('heval.amending', true) IS DISTINCT FROM 'on' {changes} {grows} THEN
+      RAISE EXCEPTION 'a launched study''s {table} does not change' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+  END IF;
+  RETURN OLD;
+END $$;
+CREATE TRIGGER {table}_frozen BEFORE INSERT OR UPDATE OR DELETE ON {table}
+  FOR EACH ROW EXECUTE FUNCTION {table}_frozen();
+"""
+
+
+def _on_postgresql(sql):
+    def run(apps, schema_editor):
+        if schema_editor.connection.vendor == "postgresql":
+            schema_editor.execute(sql, params=None)
+
+    return run
+
+
+def append_only(table, passes=""):
+    """A migration operation: no row of ``table`` is updated or deleted, but for what the PL/pgSQL ``passes``."""
+    return migrations.RunPython(
+        _on_postgresql(APPEND_ONLY.format(table=table, passes=passes)),
+        _on_postgresql(f"DROP TRIGGER {table}_append_only ON {table}; DROP FUNCTION {table}_append_only();"),
+    )
+
+
+def frozen(table, study="{row}.study_id", changes=(), grows=False):
+    """A migration operation: rows of a study that is no draft stay as they are.
+
+    ``changes``: columns that may change all the same. ``grows``: rows may be added.
+    """
+    free = ""
+    if changes:
+        columns = "{" + ",".join(changes) + "}"
+        free = (
+            f"AND NOT (TG_OP = 'UPDATE' AND to_jsonb(NEW) - '{columns}'::text[] = to_jsonb(OLD) - '{columns}'::text[])"
+        )
+    sql = FROZEN.format(
+        table=table,
+        old=study.format(row="OLD"),
+        new=study.format(row="NEW"),
+        changes=free,
+        grows="AND TG_OP <> 'INSERT'" if grows else "",
+    )
+    return migrations.RunPython(
+        _on_postgresql(sql),
+        _on_postgresql(f"DROP TRIGGER {table}_frozen ON {table}; DROP FUNCTION {table}_frozen();"),
+    )

@@ -1,0 +1,285 @@
+"""The database refuses what must never be: each named constraint is broken once, by a row that is wrong in that way alone."""
+
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, models, transaction
+from django.utils import timezone
+
+from analysis.models import AnalysisRun, ApiToken, Figure
+from annotators.models import (
+    Annotator,
+    Assignment,
+    Exclusion,
+    Inquiry,
+    PageVisit,
+    Recruitment,
+    RecruitmentArm,
+    Response,
+)
+from studies.models import (
+    Arm,
+    ArmSystem,
+    Batch,
+    Contrast,
+    Design,
+    Expected,
+    ExclusionRule,
+    Exposure,
+    Item,
+    Job,
+    Output,
+    Placement,
+    Prompt,
+    Question,
+    Section,
+    SectionArm,
+    Study,
+    StudyMember,
+    System,
+)
+from tests.builders import panel, spa_draft, user
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def world():
+    """A draft with one row of everything, written past no guard."""
+    researcher = user()
+    study = spa_draft(owner=researcher, rules=[])
+    spa = study.sections.get(protocol="spa")
+    arm = study.arms.get()
+    prompt = study.prompts.first()
+    outputs = list(Output.objects.filter(prompt=prompt).order_by("system__name"))
+    item = Item.objects.create(study=study, section=spa, number=1, prompt=prompt, content="c" * 64)
+    exposures = [Exposure.objects.create(item=item, output=output, number=n) for n, output in enumerate(outputs)]
+    batch = Batch.objects.create(study=study, arm=arm, number=0, wanted=2, key="k")
+    Placement.objects.create(batch=batch, item=item, number=0)
+    design = Design.objects.create(study=study, version=1, canonical="{}", sha256="0" * 64, by=researcher)
+    annotator = Annotator.objects.create(pool="p", external_id="x")
+    assignment = Assignment.objects.create(study=study, batch=batch, annotator=annotator, design=design, started_at=NOW)
+    question = spa.questions.first()
+    Expected.objects.create(item=item, question=question, low=0, high=1)
+    ExclusionRule.objects.create(study=study, rule="late")
+    PageVisit.objects.create(assignment=assignment, key="s1", shown={})
+    response = Response.objects.create(assignment=assignment, question=question, slot="s1.q1", value=3)
+    exclusion = Exclusion.objects.create(assignment=assignment, reason="r", by=researcher)
+    Exclusion.objects.create(assignment=assignment, reason="back", by=researcher, reverses=exclusion)
+    recruitment = panel(study)
+    RecruitmentArm.objects.create(recruitment=recruitment, arm=arm)
+    ArmSystem.objects.create(arm=arm, system=study.systems.first())
+    SectionArm.objects.create(section=spa, arm=arm)
+    run = AnalysisRun.objects.create(
+        study=study, number=1, responses_n=0, responses_sha256="", code_version="", seed="", result={}, result_sha256=""
+    )
+    Figure.objects.create(run=run, name="f", svg="", pdf=b"")
+    ApiToken.objects.create(user=researcher, name="t", hash="h")
+    Job.objects.create(kind="x", request_token="t")
+    contrast = study.contrasts.order_by("pk").first()
+    Contrast.objects.create(study=study, section=spa, x=contrast.x, y=contrast.y)
+    Contrast.objects.create(study=study, x_condition="none", y_condition="examples")
+    Contrast.objects.create(study=study, section=spa, x_condition="none", y_condition="examples")
+    return locals()
+
+
+def other(world, **columns):
+    """A second assignment of another person, without what a case gives itself."""
+    someone = Annotator.objects.create(pool="p", external_id="y")
+    return Assignment(
+        **{
+            "study": world["study"],
+            "batch": world["batch"],
+            "annotator": someone,
+            "design": world["design"],
+            "started_at": NOW,
+        }
+        | columns
+    )
+
+
+# constraint: (model, what would be stored) from the world
+CASES = {
+    "study_state_agrees_with_its_times": lambda w: (Study, {"pk": w["study"].pk}, {"launched_at": NOW}),
+    "study_gives_at_least_one_batch": lambda w: (Study, {"pk": w["study"].pk}, {"batches_per_annotator": 0}),
+    "study_cap_is_at_least_its_target": lambda w: (Study, {"pk": w["study"].pk}, {"target_cap": 1}),
+    "design_version_once_per_study": lambda w: Design(study=w["study"], version=1, canonical="", sha256=""),
+    "design_amendment_has_a_reason": lambda w: Design(study=w["study"], version=2, canonical="", sha256=""),
+    "member_once_per_study": lambda w: StudyMember(study=w["study"], user=w["researcher"], role="viewer"),
+    "system_name_once_per_study": lambda w: System(study=w["study"], name="alpha"),
+    "system_has_a_name": lambda w: System(study=w["study"], name=""),
+    "arm_name_once_per_study": lambda w: Arm(study=w["study"], name="all"),
+    "arm_system_once": lambda w: ArmSystem(arm=w["arm"], system=w["study"].systems.first()),
+    "section_position_once_per_study": lambda w: Section(study=w["study"], position=1, protocol="spa"),
+    "section_does_not_reuse_itself": lambda w: (Section, {"pk": w["spa"].pk}, {"reuses_id": w["spa"].pk}),
+    "section_arm_once": lambda w: SectionArm(section=w["spa"], arm=w["arm"]),
+    "question_position_once_per_section": lambda w: Question(section=w["spa"], position=1, key="new", text="t"),
+    "question_key_once_per_section": lambda w: Question(section=w["spa"], position=99, key=w["question"].key, text="t"),
+    "question_has_both_x_and_y_or_neither": lambda w: Question(
+        section=w["spa"], position=99, key="n", text="t", x=w["question"].x
+    ),
+    "contrast_is_of_two_systems_or_two_conditions_or_none": lambda w: Contrast(
+        study=w["study"], x=w["question"].x, y=w["question"].x, criterion="new"
+    ),
+    "contrast_expected_is_a_sign": lambda w: Contrast(study=w["study"], expected="?", estimand="e"),
+    "contrast_margin_is_positive": lambda w: Contrast(study=w["study"], margin=0, estimand="e"),
+    "contrast_level_is_a_probability": lambda w: Contrast(study=w["study"], level=1, estimand="e"),
+    "contrast_once_per_section_also_reversed": lambda w: Contrast(
+        study=w["study"], section=w["spa"], x=w["contrast"].y, y=w["contrast"].x
+    ),
+    "contrast_once_per_study_also_reversed": lambda w: Contrast(study=w["study"], x=w["contrast"].y, y=w["contrast"].x),
+    "contrast_of_conditions_once_per_section": lambda w: Contrast(
+        study=w["study"], section=w["spa"], x_condition="examples", y_condition="none"
+    ),
+    "contrast_of_conditions_once_per_study": lambda w: Contrast(
+        study=w["study"], x_condition="examples", y_condition="none"
+    ),
+    "exclusion_rule_once_per_study": lambda w: ExclusionRule(study=w["study"], rule="late"),
+    "prompt_key_once_per_study": lambda w: Prompt(study=w["study"], key=w["prompt"].key),
+    "prompt_has_a_key": lambda w: Prompt(study=w["study"], key=""),
+    "output_sample_once_per_system_and_prompt": lambda w: Output(
+        system=w["outputs"][0].system, prompt=w["prompt"], text="t"
+    ),
+    "output_is_exactly_one_of_text_media_empty": lambda w: Output(
+        system=w["outputs"][0].system, prompt=w["prompt"], sample=5
+    ),
+    "item_number_once_per_section": lambda w: Item(
+        study=w["study"], section=w["spa"], number=1, prompt=w["prompt"], content="d"
+    ),
+    "item_is_the_same_thing_judged_once": lambda w: Item(
+        study=w["study"], section=w["spa"], number=2, prompt=w["prompt"], content="c" * 64
+    ),
+    "exposure_output_once_per_item": lambda w: Exposure(item=w["item"], output=w["outputs"][0], number=9),
+    "exposure_number_once_per_item": lambda w: Exposure(
+        item=w["item"],
+        number=0,
+        output=Output.objects.create(system=w["outputs"][0].system, prompt=w["prompt"], sample=1, text="t"),
+    ),
+    "expected_once_per_item_and_question": lambda w: Expected(item=w["item"], question=w["question"], low=0, high=1),
+    "expected_is_a_range_or_an_exposure": lambda w: Expected(
+        item=w["item"], question=w["spa"].questions.last(), low=1, high=0
+    ),
+    "batch_number_once_per_study": lambda w: Batch(study=w["study"], arm=w["arm"], number=0),
+    "batch_key_once_per_study": lambda w: Batch(study=w["study"], arm=w["arm"], number=1, key="k"),
+    "batch_claimed_at_most_wanted": lambda w: (Batch, {"pk": w["batch"].pk}, {"claimed": 3}),
+    "placement_number_once_per_batch": lambda w: Placement(
+        batch=w["batch"],
+        number=0,
+        item=Item.objects.create(study=w["study"], section=w["spa"], number=7, prompt=w["prompt"], content="e"),
+    ),
+    "placement_item_once_per_batch": lambda w: Placement(batch=w["batch"], item=w["item"], number=5),
+    "job_request_token_once": lambda w: Job(kind="x", request_token="t"),
+    "job_runs_under_a_lease": lambda w: Job(kind="x", state="running"),
+    "job_ended_has_a_time": lambda w: Job(kind="x", state="done"),
+    "recruitment_key_once": lambda w: Recruitment(study=w["study"], channel="open_link", key=w["recruitment"].key),
+    "recruitment_closes_after_it_opens": lambda w: Recruitment(
+        study=w["study"], channel="open_link", opens_at=NOW, closes_at=NOW - timedelta(days=1)
+    ),
+    "recruitment_arm_once": lambda w: RecruitmentArm(recruitment=w["recruitment"], arm=w["arm"]),
+    "annotator_once_per_pool": lambda w: Annotator(pool="p", external_id="x"),
+    "assignment_ordinal_once_among_unreleased": lambda w: Assignment(
+        study=w["study"],
+        annotator=w["annotator"],
+        design=w["design"],
+        started_at=NOW,
+        submitted_at=NOW,
+        batch=Batch.objects.create(study=w["study"], arm=w["arm"], number=1),
+    ),
+    "assignment_one_at_a_time_per_annotator": lambda w: Assignment(
+        study=w["study"],
+        annotator=w["annotator"],
+        design=w["design"],
+        started_at=NOW,
+        ordinal=2,
+        batch=Batch.objects.create(study=w["study"], arm=w["arm"], number=1),
+    ),
+    "assignment_once_per_batch_and_annotator": lambda w: Assignment(
+        study=w["study"],
+        annotator=w["annotator"],
+        design=w["design"],
+        batch=w["batch"],
+        ordinal=2,
+        started_at=NOW,
+        released_at=NOW,
+        released_reason="expired",
+    ),
+    "assignment_queue_number_once_per_study": lambda w: (
+        Assignment.objects.filter(pk=w["assignment"].pk).update(queue_number=1) and other(w, queue_number=1)
+    ),
+    "assignment_has_a_batch_unless_full": lambda w: other(w, batch=None),
+    "assignment_is_released_with_a_reason": lambda w: other(w, released_at=NOW),
+    "assignment_is_submitted_after_it_started": lambda w: other(w, submitted_at=NOW - timedelta(hours=1)),
+    "assignment_is_late_only_when_released_and_submitted": lambda w: other(w, is_late=True),
+    "assignment_withdrawn_is_released_or_submitted": lambda w: other(w, withdrawn_at=NOW),
+    "assignment_has_a_design_unless_a_test": lambda w: other(w, design=None),
+    "page_visit_once_per_assignment": lambda w: PageVisit(assignment=w["assignment"], key="s1"),
+    "page_draft_is_cleared_when_recorded": lambda w: PageVisit(
+        assignment=w["assignment"], key="s2", draft={}, shown_at=NOW, recorded_at=NOW
+    ),
+    "page_is_recorded_after_it_was_shown": lambda w: PageVisit(
+        assignment=w["assignment"], key="s2", shown_at=NOW, recorded_at=NOW - timedelta(hours=1)
+    ),
+    "response_once_per_slot": lambda w: Response(
+        assignment=w["assignment"], question=w["question"], slot="s1.q1", value=4
+    ),
+    "response_is_answered_or_erased": lambda w: Response(
+        assignment=w["assignment"], question=w["question"], slot="s1.q2"
+    ),
+    "response_about_an_exposure_is_about_its_item": lambda w: Response(
+        assignment=w["assignment"], question=w["question"], slot="s1.q2", value=1, exposure=w["exposures"][0]
+    ),
+    "exclusion_reversed_once": lambda w: Exclusion(
+        assignment=w["assignment"], reason="again", by=w["researcher"], reverses=w["exclusion"]
+    ),
+    "exclusion_does_not_reverse_itself": lambda w: Exclusion(
+        pk=9001, assignment=w["assignment"], reason="r", by=w["researcher"], reverses_id=9001
+    ),
+    "exclusion_has_a_reason": lambda w: Exclusion(assignment=w["assignment"], reason="", by=w["researcher"]),
+    "inquiry_says_something": lambda w: Inquiry(assignment=w["assignment"], kind="report", text=""),
+    "analysis_number_once_per_study": lambda w: AnalysisRun(
+        study=w["study"],
+        number=1,
+        responses_n=0,
+        responses_sha256="",
+        code_version="",
+        seed="",
+        result={},
+        result_sha256="",
+    ),
+    "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
+    "api_token_hash_once": lambda w: ApiToken(user=w["researcher"], name="t", hash="h"),
+    "api_token_is_hashed": lambda w: ApiToken(user=w["researcher"], name="t", hash=""),
+}
+
+
+def violates(name, error) -> bool:
+    """SQLite names the columns of a broken plain unique constraint, not the constraint."""
+    constraint = next(c for m in models_of_the_project() for c in m._meta.constraints if c.name == name)
+    message = str(error)
+    if name in message:
+        return True
+    columns = getattr(constraint, "fields", ())
+    return bool(columns) and message.startswith("UNIQUE constraint failed") and all(f".{c}" in message for c in columns)
+
+
+def models_of_the_project():
+    return [m for m in apps.get_models() if m._meta.app_label in ("studies", "annotators", "analysis")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_database_refuses(name, world):
+    case = CASES[name](world)
+    with pytest.raises(IntegrityError) as refused, transaction.atomic():
+        if isinstance(case, tuple):
+            model, where, columns = case
+            models.QuerySet(model).filter(**where).update(**columns)
+        else:
+            models.Model.save_base(case, force_insert=True)
+    assert violates(name, refused.value), refused.value
+
+
+def test_every_constraint_is_tried():
+    declared = {constraint.name for model in models_of_the_project() for constraint in model._meta.constraints}
+    assert declared == set(CASES)

@@ -1,0 +1,198 @@
+"""A launched study's design does not change, and the record is only added to: every way to write is tried."""
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F, ProtectedError
+from django.utils import timezone
+
+from annotators.models import Response
+from studies import lifecycle
+from studies.design import mismatch
+from studies.guards import AppendOnly, StudyFrozen, erasing
+from studies.models import (
+    Arm,
+    AuditEvent,
+    Batch,
+    Contrast,
+    Design,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Prompt,
+    Question,
+    Section,
+    Study,
+    System,
+)
+from tests.builders import draft_study, spa_study
+from tests.players import submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    return spa_study()
+
+
+@pytest.fixture
+def draft():
+    return draft_study(title="another")
+
+
+def saved(row, **columns):
+    for name, value in columns.items():
+        setattr(row, name, value)
+    row.save()
+
+
+FROZEN = {
+    "a system is renamed": lambda s, d: saved(s.systems.first(), name="new"),
+    "a system is renamed by update": lambda s, d: s.systems.update(name=F("name")),
+    "a system is added": lambda s, d: System.objects.create(study=s, name="new"),
+    "systems are added in bulk": lambda s, d: System.objects.bulk_create([System(study=s, name="new")]),
+    "systems are changed in bulk": lambda s, d: System.objects.bulk_update(list(s.systems.all()), ["name"]),
+    "a system is deleted": lambda s, d: s.systems.first().delete(),
+    "systems are deleted": lambda s, d: s.systems.all().delete(),
+    "an old row is overwritten": lambda s, d: System(pk=s.systems.first().pk, study=d, name="new").save(),
+    "a system is moved out": lambda s, d: saved(s.systems.first(), study=d),
+    "a system is moved out by update": lambda s, d: s.systems.update(study=d),
+    "a system is moved in": lambda s, d: saved(d.systems.first(), study=s),
+    "a system is moved in by update": lambda s, d: d.systems.filter(name="alpha").update(study=s),
+    "rows are upserted": lambda s, d: System.objects.bulk_create(
+        [System(study=s, name="alpha", is_human=True)],
+        update_conflicts=True,
+        update_fields=["is_human"],
+        unique_fields=["study", "name"],
+    ),
+    "an arm gets a system": lambda s, d: s.arms.get().systems.add(s.systems.first()),
+    "an arm's systems are cleared": lambda s, d: s.arms.get().systems.clear(),
+    "an arm's systems are set": lambda s, d: s.arms.get().systems.set(s.systems.all()),
+    "a section gets an arm": lambda s, d: s.sections.first().arms.add(s.arms.get()),
+    "a section's settings change": lambda s, d: saved(s.sections.last(), settings={"labels": "fixed"}),
+    "a section is added": lambda s, d: Section.objects.create(study=s, position=99, protocol="spa"),
+    "a question's scale changes": lambda s, d: saved(Question.objects.filter(section__study=s).first(), scale={}),
+    "a question's words change without amending": lambda s, d: Question.objects.filter(section__study=s).update(
+        text="other"
+    ),
+    "a contrast is added": lambda s, d: Contrast.objects.create(study=s, estimand="new"),
+    "a margin is set": lambda s, d: s.contrasts.update(margin=0.1),
+    "a prompt changes": lambda s, d: saved(s.prompts.first(), text="other"),
+    "a prompt is added": lambda s, d: Prompt.objects.create(study=s, key="new"),
+    "an output changes": lambda s, d: saved(Output.objects.filter(system__study=s).first(), text="other"),
+    "an output is deleted": lambda s, d: Output.objects.filter(system__study=s).delete(),
+    "an item's prompt changes": lambda s, d: s.items.update(prompt=s.prompts.first()),
+    "an item is deleted": lambda s, d: s.items.first().delete(),
+    "an exposure changes": lambda s, d: Exposure.objects.filter(item__study=s).update(number=F("number") + 10),
+    "a batch wants more": lambda s, d: s.batches.update(wanted=9),
+    "a placement moves": lambda s, d: Placement.objects.filter(batch__study=s).update(number=F("number") + 10),
+    "a placement is deleted": lambda s, d: Placement.objects.filter(batch__study=s).delete(),
+    "an arm's pay changes without amending": lambda s, d: s.arms.update(reward=1),
+    "the study's seed changes": lambda s, d: saved(Study.objects.get(pk=s.pk), seed=1),
+    "the study's target changes by update": lambda s, d: Study.objects.filter(pk=s.pk).update(target_n=1),
+    "the study's state is written": lambda s, d: Study.objects.filter(pk=s.pk).update(state="draft"),
+    "the study's state is saved": lambda s, d: saved(Study.objects.get(pk=s.pk), state="closed"),
+    "the study is deleted": lambda s, d: Study.objects.get(pk=s.pk).delete(),
+    "studies are deleted": lambda s, d: Study.objects.filter(pk=s.pk).delete(),
+}
+
+
+@pytest.mark.parametrize("way", FROZEN)
+def test_a_launched_design_does_not_change(way, study, draft):
+    with pytest.raises((StudyFrozen, ProtectedError)), transaction.atomic():
+        FROZEN[way](study, draft)
+    assert mismatch(study) == ""
+
+
+def test_a_draft_is_free(draft):
+    saved(draft.systems.first(), name="renamed")
+    draft.arms.get().systems.add(draft.systems.first())
+    Output.objects.filter(system__study=draft).update(text="other")
+    Output.objects.filter(system__study=draft).delete()
+
+
+def test_what_grows_after_launch_grows(study):
+    batch = Batch.objects.create(study=study, arm=study.arms.get(), number=500)
+    Placement.objects.create(batch=batch, item=study.items.first(), number=0)
+    Batch.objects.filter(pk=batch.pk).update(claimed=1)
+    Item.objects.filter(study=study).update(settled_at=timezone.now())
+    assert mismatch(study) == ""
+
+
+def test_the_hash_finds_what_the_guards_missed(study):
+    """Raw SQL past every guard (PostgreSQL's triggers refuse even that)."""
+    sql = f"UPDATE studies_contrast SET margin = 0.2 WHERE study_id = {study.pk}"
+    if connection.vendor == "postgresql":
+        with pytest.raises(Exception, match="does not change"), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql)
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+        assert "is not the frozen version 1" in mismatch(study)
+
+
+APPEND_ONLY = {
+    "saved": lambda row: row.save(),
+    "updated": lambda row: type(row).objects.filter(pk=row.pk).update(pk=row.pk),
+    "deleted": lambda row: row.delete(),
+    "deleted by query": lambda row: type(row).objects.filter(pk=row.pk).delete(),
+    "deleted raw": lambda row: type(row).objects.filter(pk=row.pk)._raw_delete("default"),
+    "upserted": lambda row: type(row).objects.bulk_create(
+        [row], update_conflicts=True, update_fields=["id"], unique_fields=["id"]
+    ),
+    "updated in bulk": lambda row: type(row).objects.bulk_update([row], [row._meta.concrete_fields[1].name]),
+}
+
+
+@pytest.mark.parametrize("way", APPEND_ONLY)
+@pytest.mark.parametrize("model", [Response, Design, AuditEvent])
+def test_the_record_is_only_added_to(way, model, study):
+    submitted(study)
+    row = model.objects.first()
+    with pytest.raises(AppendOnly), transaction.atomic():
+        APPEND_ONLY[way](row)
+
+
+def test_an_erasure_blanks_and_nothing_else(study):
+    submitted(study, comment="my name is Kim")
+    row = Response.objects.exclude(text="").get()
+    with pytest.raises(AppendOnly):
+        Response.objects.filter(pk=row.pk).update(text="")
+    with erasing():
+        Response.objects.filter(pk=row.pk).update(text="", erased_at=timezone.now())
+    with erasing(), pytest.raises(AppendOnly):
+        Response.objects.filter(pk=row.pk).update(slot="other")
+    assert Response.objects.get(pk=row.pk).text == ""
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="triggers are PostgreSQL's")
+@pytest.mark.parametrize("sql", [
+    "UPDATE annotators_response SET value = 1",
+    "DELETE FROM annotators_response",
+    "UPDATE studies_design SET canonical = ''",
+    "DELETE FROM studies_auditevent",
+    "UPDATE studies_output SET text = 'x'",
+    "INSERT INTO studies_system (study_id, name, is_human, is_reference) SELECT id, 'new', false, false FROM studies_study",
+    "DELETE FROM studies_placement",
+    "UPDATE studies_batch SET wanted = 99",
+])  # fmt: skip
+def test_triggers_refuse_raw_sql(sql, study):
+    submitted(study)
+    with (
+        pytest.raises(Exception, match="append-only|does not change"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(sql)
+
+
+def test_an_amendment_passes_and_is_a_new_version(study):
+    question = Question.objects.filter(section__study=study).first()
+    design = lifecycle.amend(
+        study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="a typing error"
+    )
+    assert (design.version, design.reason) == (2, "a typing error")
+    assert mismatch(study) == ""
+    assert Arm.objects.get(study=study).reward is None
