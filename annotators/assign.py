@@ -1,0 +1,301 @@
+"""Places: claimed, released, revived, withdrawn. The only creators of Assignment.
+
+Locks are taken in one order everywhere: annotator, batch, assignment. Whoever holds an assignment and needs its batch ends the
+transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from studies import audit
+from studies.guards import erasing
+from studies.models import Batch, Design, Item, Placement, Study
+from studies.protocols import REGISTRY
+
+from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response
+
+Released = Assignment.Released
+# Outcomes of a claim, beside "claimed".
+WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
+REVIVABLE = (Released.EXPIRED, Released.RETURNED)
+ENDS_PARTICIPATION = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim came to: ``outcome`` is "claimed" or one of the words above; FULL leaves a row too."""
+
+    outcome: str
+    assignment: Assignment | None = None
+
+
+def lease(seconds: int):
+    """Now, by the database's clock, and so many seconds."""
+    return Now() + timedelta(seconds=seconds)
+
+
+def is_revivable(assignment: Assignment) -> bool:
+    return bool(
+        assignment.batch_id
+        and assignment.released_reason in REVIVABLE
+        and not assignment.submitted_at
+        and not assignment.withdrawn_at
+    )
+
+
+def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySet[Batch]:
+    """Batches with a free place for this annotator, the next to be claimed first.
+
+    A batch that holds an item already given to them is passed over, whatever became of it; their own released places (``own``)
+    may be taken again.
+    """
+    given = Placement.objects.filter(batch__assignments__annotator=annotator, item=OuterRef("item"))
+    met = Placement.objects.filter(batch=OuterRef("pk")).filter(Exists(given))
+    batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
+    batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
+    if arms:
+        batches = batches.filter(arm__in=arms)
+    return batches.order_by("claimed", "number")
+
+
+def has_taken_part_elsewhere(study: Study, annotator: Annotator) -> bool:
+    """In the study it was cloned from, or in another of its exclusion group."""
+    barring = []
+    if study.clone_of_id and study.keeps_origin_out:
+        barring.append(Q(study=study.clone_of_id))
+    if study.exclusion_group:
+        barring.append(Q(study__exclusion_group=study.exclusion_group))
+    if not barring:
+        return False
+    others = Assignment.objects.filter(annotator=annotator).exclude(study=study).exclude(origin=Assignment.Origin.TEST)
+    return others.exclude(released_reason=Released.FULL).filter(reduce(or_, barring)).exists()
+
+
+def claim_batch(
+    study: Study,
+    annotator: Annotator,
+    recruitment: Recruitment | None = None,
+    arms=(),
+    origin: str = Assignment.Origin.LIVE,
+    external_ids=None,
+    trust: str = Assignment.Trust.CLAIMED,
+    is_consented: bool = False,
+) -> Claim:
+    """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them."""
+    with transaction.atomic():
+        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
+        study = Study.objects.get(pk=study.pk)
+        past = list(
+            Assignment.objects.filter(study=study, annotator=annotator)
+            .exclude(origin="test")
+            .select_related("batch")
+            .order_by("pk")
+        )
+        live = next((a for a in past if not a.released_at and not a.submitted_at), None)
+        if live is not None:
+            return Claim("claimed", _rebound(live, external_ids))
+        if study.state != Study.State.LAUNCHED:
+            return Claim(PAUSED if study.state == Study.State.PAUSED else CLOSED)
+        if any(a.withdrawn_at or a.released_reason in ENDS_PARTICIPATION for a in past):
+            return Claim(BARRED)
+        if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
+            return Claim(DONE, next(a for a in past if a.submitted_at))
+        if not past and has_taken_part_elsewhere(study, annotator):
+            return Claim(DONE)
+        own = {a.batch_id: a for a in past if is_revivable(a)}
+        first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
+        choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
+        batch = _locked_first(choose)
+        if batch is not None and batch.pk in own:
+            if not _revive(batch, own[batch.pk].pk):
+                return Claim(WAIT)
+            return Claim("claimed", _rebound(Assignment.objects.get(pk=own[batch.pk].pk), external_ids))
+        if batch is not None:
+            return Claim(
+                "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
+            )
+        if _place_may_become_free(study):
+            return Claim(WAIT)
+        full = next((a for a in past if a.released_reason == Released.FULL), None)
+        return Claim(FULL, full or _turned_away(study, annotator, recruitment, origin, external_ids, trust))
+
+
+def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
+    """The first open batch, locked. Locked ones are skipped at first; "none" is only believed after waiting for them.
+
+    The try runs in a savepoint that is undone before waiting: PostgreSQL keeps the lock of a row that fails its re-check, and a
+    transaction that waits for one batch while it holds another can deadlock.
+    """
+    point = transaction.savepoint()
+    batch = choose.select_for_update(skip_locked=True, of=("self",), no_key=True).first()
+    if batch is not None:
+        transaction.savepoint_commit(point)
+        return batch
+    transaction.savepoint_rollback(point)
+    return choose.select_for_update(of=("self",), no_key=True).first()
+
+
+def _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented) -> Assignment:
+    Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
+    design = Design.objects.filter(study=study).order_by("version").last()
+    taken = {a.ordinal for a in past if not a.released_at}
+    assignment = Assignment.objects.create(
+        study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
+        external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken), reserved_until=lease(study.start_window_seconds),
+        consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None, started_at=Now(),
+    )  # fmt: skip
+    assignment.refresh_from_db()  # the times above are the database's
+    return assignment
+
+
+def _turned_away(study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
+    return Assignment.objects.create(
+        study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=external_ids or {}, trust=trust,
+        design=Design.objects.filter(study=study).order_by("version").last(), released_at=Now(), released_reason=Released.FULL,
+    )  # fmt: skip
+
+
+def _rebound(assignment: Assignment, external_ids) -> Assignment:
+    """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
+    if external_ids and external_ids != assignment.external_ids:
+        Assignment.objects.filter(pk=assignment.pk).update(external_ids=external_ids)
+        assignment.external_ids = external_ids
+    return assignment
+
+
+def _lowest_free(taken: set[int]) -> int:
+    return next(n for n in range(1, len(taken) + 2) if n not in taken)
+
+
+def _place_may_become_free(study: Study) -> bool:
+    live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
+    return live.exists() or unsettled_items(study).exists()
+
+
+def unsettled_items(study: Study) -> QuerySet[Item]:
+    """Items of sections whose protocol may ask for more answers."""
+    waiting = [slug for slug, protocol in REGISTRY.items() if getattr(protocol, "settles", False)]
+    return Item.objects.filter(study=study, section__protocol__in=waiting, settled_at=None)
+
+
+@transaction.atomic
+def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
+    """Give the place back. False when there is nothing to give: released before, submitted, or (sweeper) no longer expired."""
+    batch_id = Assignment.objects.values_list("batch_id", flat=True).get(pk=pk)
+    if batch_id:
+        Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
+    live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
+    if only_if_expired:
+        live = live.filter(reserved_until__lt=Now())
+    if not live.update(released_at=Now(), released_reason=reason):
+        return False
+    if batch_id:
+        Batch.objects.filter(pk=batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+    return True
+
+
+@transaction.atomic
+def revive(pk: int) -> bool:
+    """True when the assignment holds its place again; False when the place has gone or its person holds another."""
+    annotator_id, batch_id = Assignment.objects.values_list("annotator_id", "batch_id").get(pk=pk)
+    Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator_id)
+    if not batch_id:
+        return False
+    batch = Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
+    return _revive(batch, pk)
+
+
+def _revive(batch: Batch, pk: int) -> bool:
+    """The annotator and the batch are locked."""
+    assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).select_related("study").get(pk=pk)
+    if not assignment.released_at:
+        return True
+    study = assignment.study
+    if (
+        not is_revivable(assignment)
+        or batch.claimed >= batch.wanted
+        or study.state not in (Study.State.LAUNCHED, Study.State.PAUSED)
+    ):
+        return False
+    mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
+        origin="test"
+    )
+    if mine.filter(submitted_at=None).exists():
+        return False
+    Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
+    Assignment.objects.filter(pk=pk).update(
+        released_at=None, released_reason="", ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
+        reserved_until=lease(study.idle_lease_seconds),
+    )  # fmt: skip
+    return True
+
+
+def sweep(limit: int = 500) -> int:
+    """Release the places whose time is over. One transaction each."""
+    expired = Assignment.objects.filter(released_at=None, submitted_at=None, reserved_until__lt=Now()).exclude(
+        origin="test"
+    )
+    found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
+    return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+
+
+def extend(assignment: Assignment) -> bool:
+    """More time, as often as it is asked for, while the place is held."""
+    seconds = assignment.study.idle_lease_seconds
+    live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
+    return bool(live.update(reserved_until=lease(seconds)))
+
+
+def withdraw(assignment: Assignment) -> int:
+    """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
+
+    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start.
+    """
+    study = assignment.study
+    with erasing():
+        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
+        mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
+        # All batches by number, then the assignments: the order of everybody else.
+        batches = [pk for pk in mine.values_list("batch", flat=True) if pk]
+        list(Batch.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=batches).order_by("number"))
+        held = list(mine.filter(batch__isnull=False).select_for_update(no_key=True, of=("self",)).order_by("pk"))
+        for one in held:
+            if not one.released_at and not one.submitted_at:
+                Assignment.objects.filter(pk=one.pk).update(released_at=Now(), released_reason=Released.WITHDRAWN)
+                Batch.objects.filter(pk=one.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+        withdrawn = Assignment.objects.filter(pk__in=[one.pk for one in held], withdrawn_at=None)
+        codes = list(withdrawn.values_list("code", flat=True))
+        withdrawn.update(withdrawn_at=Now())
+        _blank(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
+        PageVisit.objects.filter(assignment__in=held).update(draft=None)
+        if not any(one.submitted_at for one in held):
+            PanelIdentity.objects.filter(annotator=assignment.annotator_id).update(ciphertext=None, purge_at=None)
+        for code in codes:
+            audit.record("withdraw", study=study, assignment_code=code)
+    return len(codes)
+
+
+def _blank(answers: QuerySet[Response], blanks_ratings: bool) -> None:
+    if blanks_ratings:
+        answers.update(text="", value=None, chosen=None, choice="", part="", skip_reason="", erased_at=Now())
+    else:
+        answers.exclude(text="").update(text="", erased_at=Now())
+
+
+def annotator_of(pool: str, person: str) -> Annotator:
+    """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
+    from .channels import keyed
+    from .models import new_code
+
+    external_id = keyed("person", pool, person) if person else keyed("nobody", new_code())
+    try:
+        with transaction.atomic():
+            return Annotator.objects.get_or_create(pool=pool, external_id=external_id)[0]
+    except IntegrityError:
+        return Annotator.objects.get(pool=pool, external_id=external_id)

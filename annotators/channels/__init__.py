@@ -1,0 +1,120 @@
+"""The registry of channels: where annotators come from. One module each in this package; there is no list to edit.
+
+A channel reads who arrives from the address, and says how a person is sent back. It writes nothing; a panel's own API, where
+one is used, is the business of jobs.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module
+from pkgutil import iter_modules
+from urllib.parse import quote, urlsplit
+
+from django.conf import settings
+
+REGISTRY: dict[str, "Channel"] = {}
+
+# How a visit may end. Each may have a code or an address of its own at the panel.
+OUTCOMES = {
+    "complete": "completed",
+    "screened_out": "screened out",
+    "failed_checks": "failed the checks",
+    "full": "no place left",
+    "no_consent": "did not agree",
+    "withdrawn": "withdrew",
+    "closed": "study closed",
+    "done": "had taken part before",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Who stands at the door, as far as the address tells.
+
+    ``person``: the id that the pool knows them by ('' on an open link). ``ids``: the panel's other ids, kept until paid.
+    ``is_preview``: a look without taking part. ``problem``: a message for the annotator when the address is incomplete.
+    """
+
+    person: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    trust: str = "claimed"
+    is_preview: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """How a person goes back: a code to copy, an address to follow, both or neither.
+
+    ``fields``: where the way back is a form to be posted, its fields.
+    """
+
+    code: str = ""
+    url: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    label: str = "Return to the panel"
+
+    @property
+    def host(self) -> str:
+        """The origin that a page's form-action must allow."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+class Channel:
+    slug = ""
+    label = ""
+    help = ""
+    settings_form: type | None = None
+    # False on an open link: a person can only come back by the page's own address, and the report says so.
+    identifies_people = True
+    is_on_by_default = True
+    # Origins that may frame the pages of this channel.
+    frame_ancestors: tuple[str, ...] = ()
+
+    def arrive(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
+        """Read the address. ``parameters`` holds each query parameter once; a repeated one was refused before."""
+        raise NotImplementedError
+
+    def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> Return:
+        """How a person returns after ``outcome`` (one of OUTCOMES)."""
+        return Return(code=receipt)
+
+    def links(self, recruitment, base: str) -> list[tuple[str, str]]:
+        """(what it is, the link to paste at the panel or to send)."""
+        return [("Link for annotators", base)]
+
+    def problems(self, recruitment) -> list[str]:
+        """What is missing before people may be sent here."""
+        return []
+
+
+def register(cls):
+    if not cls.slug or cls.slug in REGISTRY:
+        raise ValueError(f"The channel {cls.slug!r} has no slug or is registered twice.")
+    REGISTRY[cls.slug] = cls()
+    return cls
+
+
+def load() -> None:
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+
+
+def choices():
+    return [(channel.slug, channel.label) for channel in REGISTRY.values()]
+
+
+def keyed(*parts: str) -> str:
+    """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
+    message = "\x1f".join(parts).encode()
+    return hmac.new(settings.PSEUDONYM_KEY.encode(), message, sha256).hexdigest()
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """An address with ``{name}`` replaced by percent-encoded values: by name alone, never as a format string."""
+    for name, value in values.items():
+        template = template.replace("{" + name + "}", quote(value, safe=""))
+    return template

@@ -1,0 +1,96 @@
+"""Any panel that opens a link with parameters and wants a code or an address at the end."""
+
+from urllib.parse import urlsplit
+
+from django import forms
+
+from . import OUTCOMES, Arrival, Channel, Return, filled, register
+
+PLACEHOLDERS = ("person", "session", "task", "code")
+
+
+def clean_return(value: str) -> str:
+    """A code to show, or an https address. Raises ValidationError for anything between."""
+    value = value.strip()
+    if "://" not in value:
+        if any(mark in value for mark in "/\\: ") or len(value) > 64:
+            raise forms.ValidationError("Give a code without blanks, or a whole address that begins with https://")
+        return value
+    parts = urlsplit(value)
+    if (
+        parts.scheme != "https"
+        or not parts.hostname
+        or parts.username
+        or "\\" in value
+        or any(c.isspace() for c in value)
+    ):
+        raise forms.ValidationError("A return address begins with https:// and names a host.")
+    if "{" in parts.netloc:
+        raise forms.ValidationError("The host of a return address cannot come from the visitor's parameters.")
+    return value
+
+
+class GenericSettings(forms.Form):
+    person_parameter = forms.SlugField(initial="participant", label="parameter with the person's id")
+    session_parameter = forms.SlugField(required=False, label="parameter with the session's id")
+    task_parameter = forms.SlugField(required=False, label="parameter with the panel's study id")
+    key_parameter = forms.SlugField(required=False, label="parameter with a secret that only the panel's link has")
+    key_value = forms.CharField(required=False, max_length=100, label="that secret")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for outcome, words in OUTCOMES.items():
+            self.fields[f"return_{outcome}"] = forms.CharField(
+                required=False, max_length=500, label=f"code or address: {words}",
+                help_text="{person}, {session}, {task} and {code} are filled in." if outcome == "complete" else "",
+                validators=[clean_return],
+            )  # fmt: skip
+
+
+@register
+class Generic(Channel):
+    slug = "generic"
+    label = "Any panel, by parameters of the link"
+    help = "Name the parameters that the panel adds to the link, and a code or an address for each way to end."
+    settings_form = GenericSettings
+
+    def arrive(self, recruitment, parameters):
+        wanted = recruitment.settings
+        person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
+        if not person:
+            return Arrival(
+                problem="The link is not complete: your panel should add your id to it. Please start from the panel again."
+            )
+        if len(person) > 200 or any(mark in person for mark in "{}<>"):
+            return Arrival(is_preview=True)
+        trust = "claimed"
+        if wanted.get("key_parameter"):
+            if parameters.get(wanted["key_parameter"], "") != wanted.get("key_value", ""):
+                return Arrival(problem="This link is not the panel's own. Please start from the panel again.")
+            trust = "keyed"
+        ids = {"person": person}
+        for name in ("session", "task"):
+            parameter = wanted.get(f"{name}_parameter")
+            if parameter and (value := parameters.get(parameter, "")[:200]):
+                ids[name] = value
+        return Arrival(person=person, ids=ids, trust=trust)
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        wanted = recruitment.settings.get(f"return_{outcome}", "")
+        if not wanted:
+            return Return(code=receipt) if outcome == "complete" else Return()
+        values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
+        if "://" in wanted:
+            return Return(url=filled(wanted, values))
+        return Return(code=filled(wanted, values))
+
+    def links(self, recruitment, base):
+        wanted = recruitment.settings
+        names = [wanted.get(f"{name}_parameter") for name in ("person", "session", "task")]
+        pairs = [f"{name}=…" for name in names if name]
+        if wanted.get("key_parameter"):
+            pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
+        return [("Link for the panel; put its placeholders in place of the dots", f"{base}?{'&'.join(pairs)}")]
+
+    def problems(self, recruitment):
+        return [] if recruitment.settings.get("return_complete") else ["No code or address for those who completed."]

@@ -1,0 +1,14 @@
+"""A plain link, for colleagues, classes and mailing lists: nobody is known, nobody is kept out."""
+
+from . import Arrival, Channel, register
+
+
+@register
+class OpenLink(Channel):
+    slug = "open_link"
+    label = "Open link"
+    help = "Anyone with the link may take part. A person can come back only by the address of their own page."
+    identifies_people = False
+
+    def arrive(self, recruitment, parameters):
+        return Arrival()

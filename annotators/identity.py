@@ -1,0 +1,28 @@
+"""The panel's own id of a person: enciphered, in a table of its own, until it is no longer needed for pay."""
+
+import base64
+import hashlib
+
+from django.conf import settings
+
+from .models import Annotator, PanelIdentity
+
+
+def _cipher():
+    from cryptography.fernet import Fernet
+
+    key = hashlib.sha256(b"panel identity" + settings.PSEUDONYM_KEY.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))
+
+
+def keep_identity(annotator: Annotator, person: str) -> None:
+    """Remember the raw id that a panel sent. Written once a person; nothing but pay reads it."""
+    if person and not PanelIdentity.objects.filter(annotator=annotator, ciphertext__isnull=False).exists():
+        ciphertext = _cipher().encrypt(person.encode())
+        PanelIdentity.objects.update_or_create(annotator=annotator, defaults={"ciphertext": ciphertext})
+
+
+def panel_id(annotator: Annotator) -> str | None:
+    """The raw id, or None where it was never known or is erased."""
+    ciphertext = PanelIdentity.objects.filter(annotator=annotator).values_list("ciphertext", flat=True).first()
+    return _cipher().decrypt(bytes(ciphertext)).decode() if ciphertext else None

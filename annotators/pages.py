@@ -1,0 +1,279 @@
+"""What an annotator sees: plans cached by batch, orders from the assignment's own seed, kept in ``PageVisit.shown``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from string import ascii_uppercase
+from typing import Any
+
+from studies.design import QuestionWords, Wording, wording_of
+from studies.draw import random_of
+from studies.models import Batch, Design, Exposure, Section, Study
+from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
+
+from .channels import keyed
+from .models import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSection:
+    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``numbers``: system name to exposure number."""
+
+    position: int
+    protocol: str
+    purpose: str
+    m: int
+    settings: Mapping[str, Any]
+    reuses: int | None
+    items: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    asked: tuple[tuple[int, QuestionWords], ...]
+    numbers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that the pages of a batch need, but for the stimuli's own texts."""
+
+    seed: int
+    sections: tuple[PlannedSection, ...]
+    instructions: str
+    wording: Wording
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One page with who draws it. ``purpose`` never reaches a template."""
+
+    protocol: Protocol
+    page: Page
+    purpose: str
+
+
+class Instructions(Protocol):
+    """The page before the first text. It asks nothing; that it was read is its visit."""
+
+    slug = "instructions"
+    has_items = False
+    template = "annotate/instructions.html"
+
+    def asks(self, page):
+        return {}
+
+
+INSTRUCTIONS = Instructions()
+
+
+def plan_of(assignment: Assignment) -> Plan:
+    """The plan of the assignment's batch, in the words of its Design version. Frozen designs are cached; a draft's are not."""
+    if assignment.design_id:
+        return _frozen_plan(assignment.batch_id, assignment.design_id)
+    return _plan(assignment.batch_id, None)
+
+
+@lru_cache(maxsize=1024)
+def _frozen_plan(batch_id: int, design_id: int) -> Plan:
+    return _plan(batch_id, design_id)
+
+
+def _plan(batch_id: int, design_id: int | None) -> Plan:
+    batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)
+    words = wording_of(batch.study, design_id)
+    placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    numbers: dict[int, dict[str, int]] = {}
+    rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
+    if design_id:
+        version = Design.objects.values_list("version", flat=True).get(pk=design_id)
+        rows = rows.exclude(item__retired_in__version__lte=version)
+    for item, section, number, exposure, system in rows.values_list(
+        "item_id", "item__section__position", "number", "pk", "output__system__name"
+    ):
+        placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
+        numbers.setdefault(section, {})[system] = number
+    ids = {
+        (position, key): pk
+        for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list("position", "questions__key", "questions__pk")
+    }  # fmt: skip
+    is_whole = batch.origin not in (Batch.Origin.TOP_UP,)
+    sections = []
+    for section in words.sections:
+        if section.arms and batch.arm.name not in section.arms:
+            continue
+        source = section.reuses or section.position
+        items = tuple((item, tuple(exposures)) for item, exposures in placed.get(source, {}).items())
+        has_items = REGISTRY[section.protocol].has_items
+        if (has_items and not items) or (not has_items and not is_whole):
+            continue  # a top-up batch has items of one section only
+        sections.append(
+            PlannedSection(
+                position=section.position, protocol=section.protocol, purpose=section.purpose, m=section.m,
+                settings=section.settings, reuses=section.reuses, items=items if has_items else (),
+                asked=tuple((ids[section.position, question.key], question) for question in section.questions),
+                numbers=numbers.get(source, {}),
+            )
+        )  # fmt: skip
+    instructions = words.arms[batch.arm.name]["instructions"] or words.study["instructions"]
+    return Plan(batch.study.seed, tuple(sections), instructions, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A section in this annotator's order."""
+
+    planned: PlannedSection
+    section: LaidSection
+    items: tuple[PageItem, ...]
+
+
+def laid_sections(assignment: Assignment) -> tuple[Laid, ...]:
+    plan = plan_of(assignment)
+    if assignment.design_id:
+        return _laid(assignment.batch_id, assignment.design_id, assignment.seed)
+    return _lay_all(plan, assignment.seed)
+
+
+@lru_cache(maxsize=1024)
+def _laid(batch_id: int, design_id: int, seed: int) -> tuple[Laid, ...]:
+    return _lay_all(_frozen_plan(batch_id, design_id), seed)
+
+
+def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
+    by_position = {section.position: section for section in plan.sections}
+    letters: dict[int, tuple[str, ...]] = {}
+    used = 0
+    laid = []
+    for place, planned in enumerate(_arranged_sections(plan, seed), 1):
+        source = by_position.get(planned.reuses, planned) if planned.reuses else planned
+        width = max((len(exposures) for _, exposures in source.items), default=0)
+        if width and source.position not in letters:
+            wanted = source.settings.get("labels", "random")
+            start = used if wanted == "continue" else 0
+            names = [label_of(n) for n in range(start, start + width)]
+            if wanted != "fixed":
+                random_of(seed, "labels", source.position).shuffle(names)
+            letters[source.position] = tuple(names)
+            used = start + width
+        laid.append(_lay(planned, source, seed, place, letters.get(source.position, ())))
+    return tuple(laid)
+
+
+def label_of(n: int) -> str:
+    """A, B, … Z, AA, AB, …"""
+    return (label_of(n // 26 - 1) if n >= 26 else "") + ascii_uppercase[n % 26]
+
+
+def _arranged_sections(plan: Plan, seed: int) -> Sequence[PlannedSection]:
+    """Screening first, then training, then live sections in the order of the design or at random.
+
+    A section that reuses another stays right behind it, whatever the order: it speaks of what was just read.
+    """
+    order = {"screening": 0, "training": 1, "live": 2}
+    sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
+    if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
+        return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
+    heads = [s for s in sections if s.purpose == "live" and s.reuses is None and REGISTRY[s.protocol].has_items]
+    moved = iter(random_of(seed, "sections").sample(heads, len(heads)))
+    arranged: list[PlannedSection] = []
+    for section in sections:
+        if section in heads:
+            head = next(moved)
+            arranged.append(head)
+            arranged += [s for s in sections if s.reuses == head.position]
+        elif section.reuses is None:
+            arranged.append(section)
+    return arranged
+
+
+def _lay(planned: PlannedSection, source: PlannedSection, seed: int, place: int, letters: tuple[str, ...]) -> Laid:
+    protocol = REGISTRY[planned.protocol]
+    order = random_of(seed, "items", source.position).sample(source.items, len(source.items))
+    if planned.reuses:
+        order = order[: planned.m]
+    by_section = REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed"
+    items = []
+    for position, (item, exposures) in enumerate(order, 1):
+        mine = letters
+        if not by_section:
+            mine = tuple(random_of(seed, "item", item).sample(letters, len(letters)))
+        labelled = ((mine[number], exposure) for number, exposure in exposures)
+        items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
+    asked = [question for _, question in planned.asked]
+    ids = {question.key: pk for pk, question in planned.asked}
+    arranged = protocol.arranged(asked, planned.settings, random_of(seed, "questions", planned.position))
+    questions = tuple(_page_question(n, ids[q.key], q, planned.numbers, letters) for n, q in enumerate(arranged, 1))
+    return Laid(planned, LaidSection(place, planned.m, planned.settings, questions), tuple(items))
+
+
+def _page_question(
+    position: int, pk: int, words: QuestionWords, numbers: Mapping[str, int], letters: Sequence[str]
+) -> PageQuestion:
+    def label(system):
+        return letters[numbers[system]] if system in numbers and letters else ""
+
+    x, y = (label(words.x), label(words.y)) if words.x else ("", "")
+    text = words.text.replace("{x}", x).replace("{y}", y)
+    return PageQuestion(
+        position, pk, words.key, text, words.help.replace("{x}", x).replace("{y}", y), words.scale, words.required,
+        words.skip_reasons, f"{x}{y}" if x else "",
+    )  # fmt: skip
+
+
+def sequence(assignment: Assignment, answers: Mapping[str, Any]) -> list[Step]:
+    """The pages, in order, as far as the answers so far determine them."""
+    steps: list[Step] = []
+    instructions = plan_of(assignment).instructions
+    for laid in laid_sections(assignment):
+        if instructions and laid.planned.purpose != "screening":
+            steps.append(_instructions_step())
+            instructions = ""
+        protocol = REGISTRY[laid.planned.protocol]
+        steps += [
+            Step(protocol, page, laid.planned.purpose) for page in protocol.pages(laid.section, laid.items, answers)
+        ]
+    return steps
+
+
+def _instructions_step() -> Step:
+    return Step(INSTRUCTIONS, Page("start", LaidSection(0, 0, {}, ())), "live")
+
+
+def shown_of(page: Page, assignment: Assignment) -> dict[str, Any]:
+    """What this page showed, to be kept: item order with labels and media ids, questions in order with their words."""
+    return {
+        "items": [
+            [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
+        ],
+        "questions": [[q.position, q.id, q.text, q.label] for q in page.questions],
+    }
+
+
+def page_as_shown(page: Page, shown: Mapping[str, Any]) -> Page:
+    """The page as it was at first sight, so that no later release of the code reorders it."""
+    by_id = {question.id: question for question in page.section.questions}
+    questions = tuple(
+        replace(by_id[pk], position=position, text=text, label=label)
+        for position, pk, text, label in shown["questions"]
+    )
+    items = tuple(
+        PageItem(position, pk, tuple((label, exposure) for label, exposure in exposures))
+        for position, pk, exposures in shown["items"]
+    )
+    return replace(page, items=items, questions=questions)
+
+
+def media_id(assignment_code: str, exposure_id: int, of: str = "output") -> str:
+    """The name of an image in this assignment's pages: keyed, so that it tells nothing and nobody else can make it."""
+    return keyed("media", assignment_code, of, str(exposure_id))[:32]
+
+
+def media_names(assignment: Assignment) -> dict[str, str]:
+    """Every image that this assignment may see: opaque id to stored name."""
+    rows = Exposure.objects.filter(item__placements__batch=assignment.batch_id).values_list(
+        "pk", "output__media", "item_id", "item__prompt__media"
+    )
+    names = {}
+    for exposure, output, item, prompt in rows:
+        if output:
+            names[media_id(assignment.code, exposure)] = output
+        if prompt:
+            names[media_id(assignment.code, item, "prompt")] = prompt
+    return names

@@ -1,0 +1,309 @@
+"""record_page: the only creator of Response. A page is recorded once; the same sent again changes nothing, another is refused.
+
+What was sent is read and checked before any lock; the transaction that stores it is a few conditional statements long, and
+whoever comes second finds that a row was changed already.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import QueryDict
+
+from studies.fields import Answer, Refused
+from studies.models import Batch
+from studies.protocols import Ask
+
+from .assign import ENDS_PARTICIPATION, Released, lease, release, revive
+from .models import Assignment, PageVisit, Response
+from .pages import Step, page_as_shown, sequence
+
+SKIP = ".skip"
+# What a page may send beside its answers.
+CONTROLS = frozenset({"go", "save", "layout", "active"})
+DRAFT_LIMIT = 200_000
+
+
+class Conflict(Exception):
+    """This page was recorded before, with other answers."""
+
+
+class Elsewhere(Exception):
+    """This page is not the one to be answered now."""
+
+
+class Closed(Exception):
+    """The assignment takes no answers any more: it was submitted or withdrawn."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A page's form as it came: cleaned values, messages by slot, and the texts as typed."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    typed: dict[str, str] = field(default_factory=dict)
+    general: list[str] = field(default_factory=list)
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.errors and not self.general
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an assignment is: its visits by page key, its answers by slot, its pages as far as they are determined."""
+
+    assignment: Assignment
+    visits: Mapping[str, PageVisit]
+    answers: Mapping[str, Any]
+    steps: Mapping[str, Step]
+
+    @property
+    def recorded(self) -> set[str]:
+        return {key for key, visit in self.visits.items() if visit.recorded_at}
+
+    @property
+    def next_key(self) -> str | None:
+        """The first page that is not recorded; None when all are."""
+        return next((key for key in self.steps if not (key in self.visits and self.visits[key].recorded_at)), None)
+
+
+def plain_answer(response: Response) -> Any:
+    """What a protocol sees of an earlier answer."""
+    if response.value is not None:
+        return response.value
+    return response.chosen_id or response.choice or response.text or None
+
+
+def standing_of(assignment: Assignment) -> Standing:
+    """Two queries, whatever the length of the study."""
+    visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment)}
+    answers = {}
+    if any(visit.recorded_at for visit in visits.values()):
+        answers = {r.slot: plain_answer(r) for r in Response.objects.filter(assignment=assignment)}
+    steps = {step.page.key: step for step in sequence(assignment, answers)}
+    return Standing(assignment, visits, answers, steps)
+
+
+def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
+    """Check what was sent against what the page asks: every name known, every value single and exactly one of those offered."""
+    sent = Sent()
+    known = set(asks) | {slot + SKIP for slot, ask in asks.items() if ask.skip_reasons}
+    if strange := [name for name in data if name not in known and name not in CONTROLS]:
+        sent.general.append(
+            f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
+        )
+    for slot, ask in asks.items():
+        values, skips = data.getlist(slot), [reason for reason in data.getlist(slot + SKIP) if reason]
+        sent.typed[slot] = values[0] if values else ""
+        if skips:
+            sent.typed[slot + SKIP] = skips[0]
+        try:
+            sent.values[slot] = _cleaned(ask, values, skips)
+        except Refused as refused:
+            sent.errors[slot] = str(refused)
+    if sent.is_valid:
+        sent.errors.update(step.protocol.clean(step.page, sent.values))
+    return sent
+
+
+def _cleaned(ask: Ask, values: list[str], skips: list[str]) -> Any:
+    if len(values) > 1 or len(skips) > 1:
+        raise Refused("Please give one answer only.")
+    value = values[0] if values else ""
+    if skips:
+        if skips[0] not in dict(ask.skip_reasons):
+            raise Refused("Please choose one of the answers.")
+        if value.strip():
+            raise Refused("Please answer, or say that you cannot; not both.")
+        return Answer(skip_reason=skips[0])
+    return ask.field.clean(value)
+
+
+def _columns(ask: Ask, value: Any) -> dict[str, Any] | None:
+    """The columns of a Response for a cleaned value, or None where nothing was answered."""
+    if value is None:
+        return None
+    if isinstance(value, Answer):
+        if value.is_empty:
+            return None
+        columns = {
+            name: getattr(value, name) for name in ("value", "chosen_id", "choice", "part", "text", "skip_reason")
+        }
+    else:
+        columns = {"chosen_id" if ask.stores == "chosen" else ask.stores: value}
+    if ask.choice:
+        columns["choice"] = ask.choice
+    if ask.part:
+        columns["part"] = ask.part
+    return columns
+
+
+def responses_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list[Response]:
+    rows = []
+    for slot, ask in asks.items():
+        columns = _columns(ask, sent.values.get(slot))
+        if columns is not None:
+            rows.append(
+                Response(
+                    assignment=assignment, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
+                    slot=slot, label=_label(ask, sent.typed[slot]), position=ask.position, **columns,
+                )
+            )  # fmt: skip
+    return rows
+
+
+def _label(ask: Ask, typed: str) -> str:
+    """The letter on the screen that the answer is about: of the output asked about, or of the one chosen."""
+    return typed if ask.stores == "chosen" else ask.label
+
+
+def _stored(response: Response) -> tuple:
+    value = None if response.value is None else Decimal(response.value).normalize()
+    return (
+        response.slot,
+        value,
+        response.chosen_id,
+        response.choice,
+        response.part,
+        response.text,
+        response.skip_reason,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a page: the next page's key (None: all done), or the form with its messages, or who left."""
+
+    following: str | None = None
+    sent: Sent | None = None
+    asks: Mapping[str, Ask] | None = None
+    step: Step | None = None
+
+
+def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
+    """Store one page's answers, once. Raises Conflict, Elsewhere or Closed.
+
+    A released assignment takes its place again if that is still free; else its answers are kept all the same and are marked
+    late when the last page is sent.
+    """
+    standing = standing_of(assignment)
+    visit = standing.visits.get(key)
+    if key not in standing.steps or visit is None:
+        raise Elsewhere
+    step = standing.steps[key]
+    step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    asks = step.protocol.asks(step.page)
+    sent = read_page(step, asks, data)
+    if visit.recorded_at:
+        return _replayed(standing, step, asks, sent)
+    if assignment.submitted_at or assignment.withdrawn_at or assignment.released_reason in ENDS_PARTICIPATION:
+        raise Closed
+    if key != standing.next_key:
+        raise Elsewhere
+    if not sent.is_valid:
+        return Outcome(key, sent, asks, step)
+    rows = responses_of(assignment, asks, sent)
+    answers = {**standing.answers, **{row.slot: plain_answer(row) for row in rows}}
+    done = standing.recorded | {key}
+    following = next((s.page.key for s in sequence(assignment, answers) if s.page.key not in done), None)
+    is_screened_out = step.purpose == "screening" and _screens_out(asks, sent)
+    if is_screened_out:
+        following = None
+    try:
+        _store(assignment, visit, rows, following, is_screened_out, _active_seconds(data))
+    except _Raced:
+        return _replayed(standing_of(assignment), step, asks, sent)
+    return Outcome(following)
+
+
+def _screens_out(asks: Mapping[str, Ask], sent: Sent) -> bool:
+    """Whether an answer was one that the researcher marked as ending participation."""
+    return any(
+        option.screens_out
+        for slot, ask in asks.items()
+        for option in getattr(ask.field, "options", ())
+        if sent.values.get(slot) == option.key
+    )
+
+
+class _Raced(Exception):
+    """Another request recorded this page first."""
+
+
+def _store(assignment, visit, rows, following, is_screened_out, active_seconds) -> None:
+    live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None, withdrawn_at=None)
+    for _ in range(2):
+        with transaction.atomic():
+            if is_screened_out and assignment.batch_id:
+                # The place goes back in the same transaction: batch before assignment.
+                Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
+            # This update is the lock: it waits for whoever holds the row and then finds the truth.
+            if following is None and not is_screened_out:
+                is_live = live.update(submitted_at=Now())
+            else:
+                is_live = live.update(reserved_until=lease(assignment.study.idle_lease_seconds))
+            if is_live:
+                _write(visit, rows, active_seconds)
+                if is_screened_out:
+                    release(assignment.pk, Released.SCREENED_OUT)
+                return
+        # Released meanwhile: take the place again if it is free (annotator, batch, assignment), else be late.
+        if not revive(assignment.pk):
+            break
+    with transaction.atomic():
+        released = Assignment.objects.filter(
+            pk=assignment.pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None
+        )
+        ended = {"submitted_at": Now(), "is_late": True} if following is None else {"is_late": False}
+        if not released.update(**ended):
+            raise _Raced
+        _write(visit, rows, active_seconds)
+
+
+def _write(visit: PageVisit, rows: list[Response], active_seconds: int) -> None:
+    unrecorded = PageVisit.objects.filter(pk=visit.pk, recorded_at=None)
+    if not unrecorded.update(recorded_at=Now(), draft=None, active_seconds=max(visit.active_seconds, active_seconds)):
+        raise _Raced
+    Response.objects.bulk_create(rows)
+
+
+def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sent) -> Outcome:
+    """The same page again: what is stored decides. Equal answers go on as if they had come once."""
+    visit = standing.visits.get(step.page.key)
+    if visit is None or not visit.recorded_at:
+        raise Closed
+    stored = {_stored(r) for r in Response.objects.filter(assignment=standing.assignment, slot__in=list(asks))}
+    if not sent.is_valid or {_stored(r) for r in responses_of(standing.assignment, asks, sent)} != stored:
+        raise Conflict
+    return Outcome(standing.next_key)
+
+
+def _active_seconds(data: QueryDict) -> int:
+    """What the page's script counted; a hint, never evidence."""
+    value = data.get("active", "")
+    return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
+
+
+def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
+    """Keep what was typed on a page that is not recorded. False when it is, or was never shown."""
+    kept = {
+        name: [value.replace("\x00", "").encode("utf-8", "ignore").decode() for value in values[:20]]
+        for name, values in data.lists()
+        if name not in CONTROLS and len(name) <= 80
+    }
+    if sum(len(value) for values in kept.values() for value in values) > DRAFT_LIMIT or len(kept) > 1000:
+        return False
+    open_visit = PageVisit.objects.filter(
+        assignment=assignment, key=key, recorded_at=None, assignment__withdrawn_at=None, assignment__submitted_at=None
+    )
+    changes: dict[str, Any] = {"draft": kept}
+    if data.get("layout") in ("side", "one"):
+        changes["layout"] = data["layout"]
+    if seconds := _active_seconds(data):
+        changes["active_seconds"] = seconds
+    return bool(open_visit.update(**changes))

@@ -1,0 +1,202 @@
+"""What templates are given: frozen records of words, labels and form fields. None leads to a system, an arm or a kind of item."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from studies.fields import Field
+from studies.markdown import rendered
+from studies.models import Exposure
+from studies.protocols import Ask, Page
+
+from .models import Assignment
+from .pages import media_id
+from .record import SKIP, Sent
+
+cached_markdown = lru_cache(maxsize=512)(rendered)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    speaker: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOutput:
+    """One output, as text, HTML made of Markdown, turns of a dialogue or an image; or nothing, where the system gave nothing."""
+
+    kind: str
+    text: str = ""
+    html: str = ""
+    turns: tuple[Turn, ...] = ()
+    media: str = ""
+    alt: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A form field with what was typed, said of it, and refused."""
+
+    slot: str
+    field: Field
+    text: str
+    help: str
+    label: str
+    position: int | None
+    value: str = ""
+    error: str = ""
+    skip_reasons: tuple[tuple[str, str], ...] = ()
+    skip_value: str = ""
+    is_locked: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.slot.replace(".", "-")
+
+    @property
+    def skip_name(self) -> str:
+        return self.slot + SKIP
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExposure:
+    label: str
+    output: ShownOutput
+    fields: tuple[ShownField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownItem:
+    position: int
+    prompt: str
+    source: str
+    media: str
+    language: str
+    exposures: tuple[ShownExposure, ...]
+    fields: tuple[ShownField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    key: str
+    step: str
+    noun: str
+    explanation: str
+    items: tuple[ShownItem, ...]
+    fields: tuple[ShownField, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def errors(self) -> list[ShownField]:
+        everywhere = [
+            *self.fields,
+            *(f for i in self.items for f in i.fields),
+            *(f for i in self.items for e in i.exposures for f in e.fields),
+        ]
+        return [shown for shown in everywhere if shown.error]
+
+
+def _output(format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str) -> ShownOutput:
+    if is_empty:
+        return ShownOutput("empty", language=language)
+    if media:
+        return ShownOutput("image", media=url, alt=alt, language=language)
+    if format == "markdown":
+        return ShownOutput("markdown", html=cached_markdown(text), language=language)
+    if format == "turns":
+        turns = (line.partition(":") for line in text.split("\n") if line.strip())
+        return ShownOutput(
+            "turns", turns=tuple(Turn(who.strip(), words.strip()) for who, _, words in turns), language=language
+        )
+    return ShownOutput("plain", text=text, language=language)
+
+
+def shown_page(
+    assignment: Assignment,
+    page: Page,
+    asks: Mapping[str, Ask],
+    *,
+    stored: Mapping[str, Any] | None = None,
+    draft: Mapping[str, Any] | None = None,
+    sent: Sent | None = None,
+) -> ShownPage:
+    """The page with its texts (one query, of this page alone) and its fields: as stored, as refused just now, or as drafted."""
+    fields = [_field(slot, ask, stored, draft, sent) for slot, ask in asks.items()]
+    about: dict[tuple[int | None, int | None], list[ShownField]] = {}
+    for ask, shown in zip(asks.values(), fields, strict=True):
+        about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
+    settings = page.section.settings
+    return ShownPage(
+        key=page.key, step=page.step, noun=settings.get("noun", ""),
+        explanation=cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
+        items=_items(assignment, page, about),
+        fields=tuple(about.get((None, None), ())),
+        labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
+    )  # fmt: skip
+
+
+def _field(slot: str, ask: Ask, stored, draft, sent: Sent | None) -> ShownField:
+    value = skip = error = ""
+    if sent is not None:
+        value, skip, error = sent.typed.get(slot, ""), sent.typed.get(slot + SKIP, ""), sent.errors.get(slot, "")
+    elif stored is not None:
+        value, skip = stored.get(slot, ""), stored.get(slot + SKIP, "")
+    elif draft:
+        value, skip = _first(draft.get(slot)), _first(draft.get(slot + SKIP))
+    return ShownField(
+        slot=slot, field=ask.field, text=ask.text, help=cached_markdown(ask.help) if ask.help else "", label=ask.label,
+        position=ask.position, value=value, error=error, skip_reasons=ask.skip_reasons, skip_value=skip, is_locked=stored is not None,
+    )  # fmt: skip
+
+
+def _first(values: Any) -> str:
+    return values[0] if isinstance(values, list) and values and isinstance(values[0], str) else ""
+
+
+def _items(assignment: Assignment, page: Page, about) -> tuple[ShownItem, ...]:
+    if not page.items:
+        return ()
+    rows = Exposure.objects.filter(item__in=[item.id for item in page.items]).values_list(
+        "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty", "output__language",
+        "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
+    )  # fmt: skip
+    outputs, prompts = {}, {}
+    for pk, item, format, text, media, alt, is_empty, language, *prompt in rows:
+        url = f"/p/{assignment.code}/m/{media_id(assignment.code, pk)}" if media else ""
+        outputs[pk] = _output(format, text, media, alt, is_empty, language, url)
+        prompts[item] = prompt
+    shown = []
+    for item in page.items:
+        text, source, media, language = prompts[item.id]
+        url = f"/p/{assignment.code}/m/{media_id(assignment.code, item.id, 'prompt')}" if media else ""
+        exposures = tuple(
+            ShownExposure(label, outputs[exposure], tuple(about.get((item.id, exposure), ())))
+            for label, exposure in item.exposures
+        )
+        shown.append(
+            ShownItem(item.position, text, source, url, language, exposures, tuple(about.get((item.id, None), ())))
+        )
+    return tuple(shown)
+
+
+def stored_texts(asks: Mapping[str, Ask], page: Page, responses) -> dict[str, str]:
+    """Recorded answers as a form would have sent them, for the page that is looked at again."""
+    letters = {exposure: label for item in page.items for label, exposure in item.exposures}
+    texts: dict[str, str] = {}
+    for r in responses:
+        if r.slot not in asks:
+            continue
+        if r.skip_reason:
+            texts[r.slot + SKIP] = r.skip_reason
+        elif r.chosen_id:
+            texts[r.slot] = letters.get(r.chosen_id, "")
+        elif r.text:
+            texts[r.slot] = r.text
+        elif asks[r.slot].stores == "choice":
+            texts[r.slot] = r.choice
+        elif r.value is not None:
+            texts[r.slot] = f"{r.value.normalize():f}"
+    return texts

@@ -1,0 +1,468 @@
+"""Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""
+
+from functools import wraps
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from studies.design import wording_of
+from studies.models import Study
+
+from . import assign
+from .channels import REGISTRY, Return
+from .identity import keep_identity
+from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
+from .pages import media_names, page_as_shown, plan_of, shown_of
+from .receipts import receipt_of
+from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_of
+from .show import cached_markdown, shown_page, stored_texts
+
+# What a person reads where there is no page to answer: (title, words). Written to be true in each case.
+NOTES = {
+    "wait": (
+        "No place right now",
+        "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
+    ),
+    "full": ("The study is full", "Thank you for coming. All places are taken and no more are needed."),
+    "done": ("You have taken part already", "Thank you. Each person can take part once, and you have."),
+    "barred": (
+        "You cannot take part again",
+        "You left this study or could not be included. Thank you for your interest.",
+    ),
+    "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
+    "closed": ("The study is closed", "Thank you for coming. This study takes no more answers."),
+    "no_consent": ("You did not agree to take part", "That is fine. Nothing about you was stored."),
+}
+OUTCOME_OF_NOTE = {
+    "wait": "full",
+    "full": "full",
+    "done": "done",
+    "barred": "screened_out",
+    "paused": "closed",
+    "closed": "closed",
+    "no_consent": "no_consent",
+}
+
+
+def policy(form_hosts=(), frame_ancestors=()) -> str:
+    """The content security policy of annotators' pages: everything from here, nothing inline."""
+    return (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+        f"form-action {' '.join([chr(39) + 'self' + chr(39), *form_hosts])}; "
+        f"frame-ancestors {' '.join(frame_ancestors) or chr(39) + 'none' + chr(39)}"
+    )
+
+
+def for_annotators(view):
+    """Headers that every annotator's page carries."""
+
+    @wraps(view)
+    def wrapped(request, *args, **kwargs):
+        response = view(request, *args, **kwargs)
+        response.headers.setdefault("Content-Security-Policy", policy())
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers["X-Robots-Tag"] = "noindex"
+        return response
+
+    return wrapped
+
+
+def note(request, study_words, kind: str, way_back: Return | None = None, status: int = 200, **more):
+    title, words = NOTES[kind]
+    context = {"study": study_words, "title": title, "words": words, "way_back": way_back, "kind": kind, **more}
+    response = render(request, "annotate/note.html", context, status=status)
+    if way_back and way_back.host:
+        response.headers["Content-Security-Policy"] = policy([way_back.host])
+    return response
+
+
+def public_words(study: Study) -> dict:
+    """The words of the study's newest version, for someone who has no assignment yet."""
+    latest = study.designs.order_by("version").values_list("pk", flat=True).last()
+    return wording_of(study, latest).study
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def entry(request, key):
+    """The door. Looking writes nothing; only Start, pressed by a person, claims a place."""
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    if recruitment is None or recruitment.study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
+        raise Http404
+    study, channel = recruitment.study, REGISTRY[recruitment.channel]
+    words = public_words(study)
+    repeated = [name for name, values in request.GET.lists() if len(values) > 1]
+    parameters = request.GET.dict()
+    if repeated or any(
+        "\x00" in value or "\ud800" <= max(value, default="") <= "\udfff" for value in parameters.values()
+    ):
+        return _landing(
+            request, recruitment, words, problem="This link is not right. Please start from the panel again."
+        )
+    arrival = channel.arrive(recruitment, parameters)
+    if arrival.problem or arrival.is_preview:
+        return _landing(request, recruitment, words, problem=arrival.problem, is_preview=arrival.is_preview)
+    now = timezone.now()
+    is_open = (
+        not recruitment.stopped_at
+        and not (recruitment.opens_at and now < recruitment.opens_at)
+        and not (recruitment.closes_at and now > recruitment.closes_at)
+    )
+    returning = _assignment_of(recruitment, arrival)
+    if request.method != "POST":
+        if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
+            kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
+            return note(request, words, kind, _way_back(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
+        return _landing(request, recruitment, words, is_returning=returning is not None)
+    if "decline" in request.POST:
+        return note(request, words, "no_consent", _way_back(recruitment, "no_consent", arrival.ids))
+    if returning is None and not is_open:
+        return note(request, words, "closed", _way_back(recruitment, "closed", arrival.ids))
+    if returning is None and words["consent"] and request.POST.get("agree") != "1":
+        return _landing(request, recruitment, words, error="Please tick the box if you agree to take part.", status=422)
+    annotator = assign.annotator_of(recruitment.pool, arrival.person)
+    keep_identity(annotator, arrival.ids.get("person", ""))
+    arms = list(recruitment.arms.values_list("pk", flat=True))
+    claim = assign.claim_batch(
+        study,
+        annotator,
+        recruitment,
+        arms,
+        external_ids=dict(arrival.ids),
+        trust=arrival.trust,
+        is_consented=bool(words["consent"]),
+    )
+    if claim.outcome == "claimed" or (claim.outcome == "done" and claim.assignment):
+        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    kind = claim.outcome
+    receipt = receipt_of(claim.assignment.code) if claim.assignment else ""
+    return note(
+        request,
+        words,
+        kind,
+        _way_back(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids, receipt),
+        may_retry=kind in ("wait", "paused"),
+    )
+
+
+def _assignment_of(recruitment, arrival):
+    """A person's assignment in this study, where the channel knows persons: looking it up writes nothing."""
+    if not arrival.person:
+        return None
+    from .channels import keyed
+
+    return (
+        Assignment.objects.filter(
+            study=recruitment.study, annotator__pool=recruitment.pool, annotator__external_id=keyed("person", recruitment.pool, arrival.person)
+        )
+        .exclude(batch=None)
+        .order_by("-pk")
+        .first()
+    )  # fmt: skip
+
+
+def _landing(request, recruitment, words, status=200, **more):
+    reward = recruitment.reward if recruitment.reward is not None else words["reward"]
+    context = {
+        "study": words,
+        "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
+        "consent": cached_markdown(words["consent"]) if words["consent"] else "",
+        "reward": reward,
+        "currency": recruitment.currency or words["currency"],
+        "action": f"?{urlencode(request.GET)}" if request.GET else "",
+    }
+    return render(request, "annotate/landing.html", context | more, status=status)
+
+
+def _way_back(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> Return:
+    if recruitment is None:
+        return Return(code=receipt)
+    return REGISTRY[recruitment.channel].way_back(recruitment, outcome, external_ids, receipt)
+
+
+def assignment_or_404(code: str) -> Assignment:
+    assignment = Assignment.objects.select_related("study", "recruitment").filter(code=code).first()
+    if assignment is None:
+        raise Http404
+    return assignment
+
+
+def to_page(code: str, key: str | None) -> HttpResponseRedirect:
+    return HttpResponseRedirect(f"/p/{code}/{key}/" if key else f"/p/{code}/done/")
+
+
+@for_annotators
+@require_safe
+def first(request, code):
+    """To wherever the annotator is: the next page, or the end."""
+    assignment = assignment_or_404(code)
+    if has_ended(assignment):
+        return to_page(code, None)
+    return to_page(code, standing_of(assignment).next_key)
+
+
+def has_ended(assignment: Assignment) -> bool:
+    return bool(
+        assignment.submitted_at
+        or assignment.withdrawn_at
+        or assignment.released_reason in assign.ENDS_PARTICIPATION
+        or assignment.batch_id is None
+    )
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request, code, key):
+    assignment = assignment_or_404(code)
+    if request.method == "POST":
+        return _posted(request, assignment, key)
+    if has_ended(assignment) and assignment.submitted_at is None:
+        return to_page(code, None)
+    standing = standing_of(assignment)
+    visit = standing.visits.get(key)
+    if key not in standing.steps or (visit is None and key != standing.next_key):
+        return to_page(code, standing.next_key)
+    step = standing.steps[key]
+    if visit is None and request.method == "GET":
+        visit = _first_sight(assignment, step, key)
+    if visit is not None:
+        step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    return page_response(request, standing, step, visit)
+
+
+def _first_sight(assignment, step, key) -> PageVisit:
+    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
+    made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page, assignment))
+    PageVisit.objects.bulk_create([made], ignore_conflicts=True)
+    return made
+
+
+def _posted(request, assignment, key):
+    code = assignment.code
+    if request.FILES:
+        return HttpResponse("This page takes no files.", status=400, content_type="text/plain")
+    if "layout" in request.POST or "save" in request.POST:
+        saved = save_draft(assignment, key, request.POST)
+        if request.POST.get("save") == "auto":
+            return HttpResponse(status=204 if saved else 409)
+        return to_page(code, key)
+    try:
+        outcome = record_page(assignment, key, request.POST)
+    except Conflict:
+        return _conflict(request, assignment, key)
+    except (Elsewhere, Closed):
+        return HttpResponseRedirect(f"/p/{code}/")
+    if outcome.sent is None:
+        return to_page(code, outcome.following)
+    standing = standing_of(assignment)
+    return page_response(request, standing, outcome.step, standing.visits.get(key), sent=outcome.sent, status=422)
+
+
+def _conflict(request, assignment, key):
+    """Another answer for a page that is recorded: told so, and shown what is stored."""
+    standing = standing_of(assignment)
+    visit = standing.visits[key]
+    step = standing.steps[key]
+    step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    return page_response(request, standing, step, visit, status=409, is_conflict=True)
+
+
+def page_response(request, standing: Standing, step: Step, visit: PageVisit | None, *, sent=None, status=200, **more):
+    """Draw one page: to be answered, to be corrected, or (recorded) to be looked at."""
+    assignment = standing.assignment
+    asks = step.protocol.asks(step.page)
+    stored = None
+    if visit is not None and visit.recorded_at:
+        responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
+        stored = stored_texts(asks, step.page, responses)
+    shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
+    keys = list(standing.steps)
+    place = keys.index(step.page.key) + 1
+    words = wording_of(assignment.study, assignment.design_id)
+    layout = (visit.layout if visit else "") or next(
+        (v.layout for v in reversed(standing.visits.values()) if v.layout), ""
+    )
+    context = {
+        "study": words.study,
+        "page": shown,
+        "assignment_path": f"/p/{assignment.code}/",
+        "is_recorded": stored is not None,
+        "following": _after(standing, step.page.key) if stored is not None else "",
+        "place": place,
+        "pages": len(keys),
+        "minutes_left": _minutes_left(words.study.get("minutes"), place, len(keys)),
+        "layout": layout or step.page.section.settings.get("layout", "side"),
+        "kept_minutes": _kept_minutes(assignment),
+        "previous": keys[place - 2] if place > 1 else "",
+        "general_errors": sent.general if sent else [],
+        "instructions": _instructions(assignment) if not step.page.section.position else "",
+    }
+    return render(request, step.protocol.template, context | more, status=status)
+
+
+def _instructions(assignment) -> str:
+    return cached_markdown(plan_of(assignment).instructions)
+
+
+def _after(standing: Standing, key: str) -> str:
+    """The page after a recorded one, or the end."""
+    keys = list(standing.steps)
+    place = keys.index(key) + 1
+    return keys[place] if place < len(keys) else "done"
+
+
+def _minutes_left(declared, place: int, pages: int) -> int | None:
+    return max(1, round(declared * (pages - place + 1) / pages)) if declared and pages else None
+
+
+def _kept_minutes(assignment) -> int | None:
+    if assignment.reserved_until is None or assignment.released_at:
+        return None
+    return max(0, int((assignment.reserved_until - timezone.now()).total_seconds() // 60))
+
+
+def _outcome(assignment) -> str:
+    if assignment.withdrawn_at:
+        return "withdrawn"
+    if assignment.submitted_at:
+        return "complete"
+    return {"screened_out": "screened_out", "failed_checks": "failed_checks", "full": "full"}.get(
+        assignment.released_reason, "closed"
+    )
+
+
+@for_annotators
+@require_safe
+def done(request, code):
+    """The end, for ever: the receipt or code, the way back to the panel, what happens next."""
+    assignment = assignment_or_404(code)
+    if not has_ended(assignment):
+        return HttpResponseRedirect(f"/p/{code}/")
+    outcome = _outcome(assignment)
+    receipt = receipt_of(code)
+    way_back = _way_back(assignment.recruitment, outcome, assignment.external_ids, receipt)
+    words = wording_of(assignment.study, assignment.design_id).study
+    context = {
+        "study": words,
+        "outcome": outcome,
+        "receipt": receipt,
+        "way_back": way_back,
+        "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
+        "is_late": assignment.is_late,
+        "may_withdraw": may_withdraw(assignment),
+        "assignment_path": f"/p/{code}/",
+        "submitted_at": assignment.submitted_at,
+        "may_go_on": outcome == "complete"
+        and assignment.study.batches_per_annotator > 1
+        and assignment.recruitment is not None,
+    }
+    response = render(request, "annotate/done.html", context)
+    if way_back.host:
+        response.headers["Content-Security-Policy"] = policy([way_back.host])
+    return response
+
+
+def may_withdraw(assignment) -> bool:
+    until = assignment.study.withdrawal_until
+    return (
+        not assignment.withdrawn_at
+        and assignment.batch_id is not None
+        and (until is None or timezone.now().date() <= until)
+    )
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def withdraw(request, code):
+    """GET says what is paid, kept and deleted; POST does it."""
+    assignment = assignment_or_404(code)
+    if assignment.withdrawn_at or not may_withdraw(assignment):
+        return (
+            HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
+        )
+    if request.method == "POST":
+        assign.withdraw(assignment)
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    context = {
+        "study": wording_of(assignment.study, assignment.design_id).study,
+        "assignment_path": f"/p/{code}/",
+        "is_submitted": assignment.submitted_at is not None,
+        "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
+    }
+    return render(request, "annotate/withdraw.html", context)
+
+
+@for_annotators
+def more_time(request, code):
+    """Keep the place longer: as often as wished."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    assignment = assignment_or_404(code)
+    assign.extend(assignment)
+    return HttpResponseRedirect(f"/p/{code}/")
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def inquire(request, code):
+    """Report a text, or ask the researcher: one inbox, blind to systems."""
+    assignment = assignment_or_404(code)
+    error = ""
+    if request.method == "POST":
+        from studies.texts import TextRefused, clean_text
+
+        try:
+            text = clean_text(request.POST.get("text", "")).strip()
+        except TextRefused as refused:
+            text, error = "", str(refused)
+        if text and len(text) <= 2000:
+            kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
+            page_key = request.GET.get("page", "")[:40].replace("\x00", "")
+            Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
+            return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
+        error = error or ("Please use at most 2000 characters." if text else "Please write a few words.")
+    return render(
+        request, "annotate/inquiry.html", _inquiry_context(assignment, error=error), status=422 if error else 200
+    )
+
+
+def _inquiry_context(assignment, **more):
+    words = wording_of(assignment.study, assignment.design_id).study
+    return {"study": words, "assignment_path": f"/p/{assignment.code}/"} | more
+
+
+@for_annotators
+@require_safe
+def consent(request, code):
+    """What was agreed to, to read again and to keep."""
+    assignment = assignment_or_404(code)
+    words = wording_of(assignment.study, assignment.design_id).study
+    context = {
+        "study": words,
+        "consent": cached_markdown(words["consent"]),
+        "consented_at": assignment.consented_at,
+        "version": assignment.consent_version,
+        "assignment_path": f"/p/{code}/",
+    }
+    return render(request, "annotate/consent.html", context)
+
+
+@require_safe
+def media(request, code, name):
+    """An image, without its name, its dates or anything that tells one from another."""
+    from studies.media import path_of
+
+    assignment = assignment_or_404(code)
+    stored = media_names(assignment).get(name) if assignment.batch_id else None
+    if stored is None:
+        raise Http404
+    path = path_of(settings.MEDIA_ROOT, stored)
+    response = HttpResponse(path.read_bytes(), content_type="image/webp")
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response.headers["Content-Disposition"] = 'inline; filename="image.webp"'
+    return response

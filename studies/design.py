@@ -1,0 +1,450 @@
+"""The design of a study: its canonical form and hash, the words that pages take from it, and what is missing or unwise."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import Count
+
+from .models import Batch, Design, Output, Placement, Study
+from .protocols import REGISTRY, Problem
+from .scales import ScaleSpec, read_scale
+from .texts import reading_minutes, word_count
+
+SCHEMA = "heval.design/1"
+STUDY_FIELDS = (
+    "title", "public_title", "language", "seed", "keeps_origin_out", "exclusion_group", "purpose", "instructions", "consent",
+    "debriefing", "institution", "approval_number", "contact", "retention", "content_warning", "batches_per_annotator",
+    "annotators_per_batch", "coverage", "section_order", "target_kind", "target_n", "target_cap", "replaces_excluded",
+    "stopping_rule", "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
+    "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",
+)  # fmt: skip
+ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
+QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")
+CONTRAST_FIELDS = (
+    "estimand",
+    "x_condition",
+    "y_condition",
+    "criterion",
+    "role",
+    "family",
+    "expected",
+    "margin",
+    "level",
+)
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
+
+
+def _row(instance, names) -> dict[str, Any]:
+    return {name: _plain(getattr(instance, name)) for name in names}
+
+
+def _sha256(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def design_of(study: Study) -> dict[str, Any]:
+    """The whole design as plain JSON values, keyed by names, never by database ids. Stimuli stand as their sha256."""
+    sections = study.sections.select_related("reuses").prefetch_related("arms", "questions__x", "questions__y")
+    contrasts = study.contrasts.select_related("section", "x", "y").order_by(
+        "x__name", "y__name", "estimand", "criterion", "pk"
+    )
+    outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
+    return {
+        "schema": SCHEMA,
+        "study": _row(study, STUDY_FIELDS),
+        "systems": [_row(system, ("name", "is_human", "is_reference")) for system in study.systems.order_by("name")],
+        "arms": [
+            _row(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
+            for arm in study.arms.order_by("name").prefetch_related("systems")
+        ],
+        "sections": [
+            {
+                "position": section.position,
+                "protocol": section.protocol,
+                "purpose": section.purpose,
+                "m": section.m,
+                "settings": section.settings,
+                "reuses": section.reuses and section.reuses.position,
+                "arms": sorted(arm.name for arm in section.arms.all()),
+                "questions": [
+                    _row(question, QUESTION_FIELDS)
+                    | {"x": question.x and question.x.name, "y": question.y and question.y.name}
+                    for question in section.questions.all()
+                ],
+            }
+            for section in sections
+        ],
+        "contrasts": [
+            _row(contrast, CONTRAST_FIELDS)
+            | {
+                "section": contrast.section and contrast.section.position,
+                "x": contrast.x and contrast.x.name,
+                "y": contrast.y and contrast.y.name,
+            }
+            for contrast in contrasts
+        ],
+        "exclusion_rules": [
+            _row(rule, ("position", "rule", "settings", "role"))
+            for rule in study.exclusion_rules.order_by("position", "rule")
+        ],
+        "prompts": [
+            [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
+            for key, text, source, media, domain, language, attributes in study.prompts.order_by("key").values_list(
+                "key", "text", "source", "media", "domain", "language", "attributes"
+            )
+        ],
+        "outputs": [
+            [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
+            for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.values_list(
+                "system__name",
+                "prompt__key",
+                "sample",
+                "format",
+                "text",
+                "media",
+                "alt",
+                "is_empty",
+                "original",
+                "language",
+            )
+        ],
+        "batches": _ready_made(study),
+        "retired": list(
+            study.items.filter(retired_in__isnull=False)
+            .order_by("section", "number")
+            .values_list("section__position", "number")
+        ),
+    }
+
+
+def _ready_made(study: Study) -> list:
+    """Imported batches: each key with a sha256 of what lies in it, in order."""
+    rows = (
+        Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
+        .order_by("batch__number", "number", "item__exposures__number")
+        .values_list(
+            "batch__number", "batch__key", "batch__arm__name", "item__section__position", "item__prompt__key",
+            "item__exposures__output__system__name", "item__exposures__output__sample",
+        )
+    )  # fmt: skip
+    batches: dict[tuple, list] = {}
+    for number, key, arm, *rest in rows:
+        batches.setdefault((number, key, arm), []).append(rest)
+    return [[number, key, arm, _sha256(json.dumps(lines))] for (number, key, arm), lines in batches.items()]
+
+
+def canonical(design: dict[str, Any]) -> str:
+    """One way to write a design: sorted keys, no blanks. Numbers are finite by then."""
+    return json.dumps(design, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mismatch(study: Study) -> str:
+    """'' when the rows still are what the newest Design version says; else a sentence. The backstop behind the guards."""
+    latest = study.designs.order_by("version").last()
+    if latest is None:
+        return ""
+    now = sha256_of(canonical(design_of(study)))
+    return (
+        ""
+        if now == latest.sha256
+        else f"The design in the database ({now[:12]}) is not the frozen version {latest.version} ({latest.sha256[:12]})."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWords:
+    key: str
+    position: int
+    text: str
+    help: str
+    scale: ScaleSpec
+    required: bool
+    skip_reasons: tuple[tuple[str, str], ...]
+    criterion: str
+    x: str | None
+    y: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SectionWords:
+    position: int
+    protocol: str
+    purpose: str
+    m: int
+    settings: dict[str, Any]
+    reuses: int | None
+    arms: tuple[str, ...]
+    questions: tuple[QuestionWords, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What pages take from a design: one version's words, whatever was amended later."""
+
+    study: dict[str, Any]
+    arms: dict[str, dict[str, Any]]
+    sections: tuple[SectionWords, ...]
+
+
+def wording(design: dict[str, Any]) -> Wording:
+    return Wording(
+        study=design["study"],
+        arms={arm["name"]: arm for arm in design["arms"]},
+        sections=tuple(
+            SectionWords(
+                position=section["position"],
+                protocol=section["protocol"],
+                purpose=section["purpose"],
+                m=section["m"],
+                settings=section["settings"],
+                reuses=section["reuses"],
+                arms=tuple(section["arms"]),
+                questions=tuple(
+                    QuestionWords(
+                        key=q["key"], position=q["position"], text=q["text"], help=q["help"], scale=read_scale(q["scale"]),
+                        required=q["required"], skip_reasons=tuple((r["key"], r["label"]) for r in q["skip_reasons"]),
+                        criterion=q["criterion"], x=q["x"], y=q["y"],
+                    )
+                    for q in section["questions"]
+                ),
+            )
+            for section in design["sections"]
+        ),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def frozen_wording(design_id: int) -> Wording:
+    """A Design row never changes, so its words are read once a process."""
+    return wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
+
+
+def wording_of(study: Study, design_id: int | None) -> Wording:
+    """The words of a Design version; of the rows as they are while there is none (previews and tries of a draft)."""
+    return frozen_wording(design_id) if design_id else wording(design_of(study))
+
+
+def problems(study: Study) -> Iterator[Problem]:
+    """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
+    sections = list(study.sections.prefetch_related("questions", "arms"))
+    if not study.public_title.strip():
+        yield Problem("Annotators need a title to read on top of their pages.", "public_title")
+    if not study.consent.strip():
+        yield Problem("There is no consent text.", "consent", False, "no_consent")
+    if not study.contact.strip():
+        yield Problem("Annotators have nobody to write to.", "contact")
+    if not study.target_n and not study.stopping_rule:
+        yield Problem("There is no target: say how many annotators the study wants.", "target_n")
+    if study.reward is None:
+        yield Problem("No reward is stated (0 for volunteers).", "reward", False, "no_reward")
+    if not study.minutes:
+        yield Problem("No duration is declared.", "minutes")
+    if not study.arms.exists():
+        yield Problem("There is no arm.", "arms")
+    if not any(section.purpose == "live" for section in sections):
+        yield Problem("There is no live section: nothing would be measured.", "sections")
+    for section in sections:
+        yield from _section_problems(section)
+    yield from _stimuli_problems(study, sections)
+    yield from _contrast_problems(study, sections)
+    if study.batches_per_annotator > 1:
+        yield Problem(
+            "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
+            "batches_per_annotator", False, "several_batches",
+        )  # fmt: skip
+
+
+def _section_problems(section) -> Iterator[Problem]:
+    protocol = REGISTRY.get(section.protocol)
+    where = f"Section {section.position}"
+    if protocol is None:
+        yield Problem(f"{where}: the protocol {section.protocol} is not installed.", "sections")
+        return
+    questions = list(section.questions.all())
+    if not questions:
+        yield Problem(f"{where} asks nothing.", "sections")
+    for question in questions:
+        try:
+            read_scale(question.scale)
+        except (ValueError, TypeError, KeyError) as error:
+            yield Problem(f"{where}, question {question.key}: {error}", "sections")
+    if protocol.settings_form is not None:
+        form = protocol.settings_form(data=settings_data(protocol, section.settings))
+        for name, errors in form.errors.items():
+            yield Problem(
+                f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"
+            )
+    if section.reuses_id and section.reuses.position >= section.position:
+        yield Problem(f"{where} must come after the section that it reuses.", "sections")
+    for problem in protocol.problems(section):
+        yield Problem(
+            f"{where}: {problem.text}",
+            problem.field,
+            problem.is_blocking,
+            f"{problem.name}:{section.position}" if problem.name else "",
+        )
+
+
+def settings_data(protocol, stored: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a bound form takes them: what is stored, and the form's initial values for what is not."""
+    if protocol.settings_form is None:
+        return {}
+    fields = protocol.settings_form().fields
+    return {name: stored.get(name, field.initial) for name, field in fields.items()}
+
+
+def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
+    drawing = [
+        s for s in sections if s.protocol in REGISTRY and REGISTRY[s.protocol].has_items and s.reuses_id is None and s.m
+    ]
+    if not drawing:
+        return
+    systems, prompts = study.systems.count(), study.prompts.count()
+    if systems < 2:
+        yield Problem(
+            f"There {'is 1 system' if systems else 'are no systems'}: nothing can be compared.",
+            "systems",
+            systems == 0,
+            "one_system",
+        )
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
+    if not ready_made:
+        yield from _coverage_problems(study, drawing, systems, prompts)
+    twice = (
+        Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
+        .values("batch", "item__prompt").annotate(n=Count("pk")).filter(n__gt=1).count()
+    )  # fmt: skip
+    if twice:
+        yield Problem(
+            f"In {twice} of the ready-made batches a prompt stands twice.", "batches", False, "prompt_twice_in_batch"
+        )
+    empty = Output.objects.filter(system__study=study, is_empty=True).count()
+    if empty:
+        yield Problem(
+            f"{empty} outputs are empty; annotators read that the system gave no text.",
+            "outputs",
+            False,
+            "empty_outputs",
+        )
+
+
+def _coverage_problems(study: Study, drawing, systems: int, prompts: int) -> Iterator[Problem]:
+    wanted = sum(section.m for section in drawing)
+    answered = study.prompts.annotate(n=Count("outputs__system", distinct=True))
+    whole = answered.filter(n=systems).count()
+    if whole < prompts:
+        keys = list(answered.filter(n__lt=systems).order_by("key").values_list("key", flat=True)[:5])
+        yield Problem(
+            f"{prompts - whole} of {prompts} prompts have no output of some system and are not shown: {', '.join(keys)}"
+            f"{' …' if prompts - whole > 5 else ''}.",
+            "outputs", False, "outputs_missing",
+        )  # fmt: skip
+    if whole < wanted:
+        yield Problem(f"A batch needs {wanted} prompts with an output of every system; there are {whole}.", "prompts")
+
+
+def _contrast_problems(study: Study, sections) -> Iterator[Problem]:
+    contrasts = list(study.contrasts.select_related("x", "y", "section"))
+    if not contrasts:
+        yield Problem("No comparison is planned.", "contrasts")
+    if contrasts and not any(contrast.role == "primary" for contrast in contrasts):
+        yield Problem("No comparison is primary.", "contrasts", False, "no_primary_contrast")
+    live = [section for section in sections if section.purpose == "live" and section.protocol in REGISTRY]
+    estimands = {key for section in live for key in REGISTRY[section.protocol].estimands(section)}
+    for contrast in contrasts:
+        if contrast.estimand and contrast.estimand not in estimands:
+            yield Problem(f"No section estimates {contrast.estimand!r} (comparison {contrast}).", "contrasts")
+        if contrast.expected == "~" and contrast.margin is None:
+            yield Problem(
+                f"{contrast} is expected to be equivalent, but no margin says what that means: it can never be concluded.",
+                "contrasts", False, f"no_margin:{contrast.x}:{contrast.y}",
+            )  # fmt: skip
+    directed = [section for section in live if any(q.x_id for q in section.questions.all())]
+    asked = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
+    for contrast in contrasts:
+        if directed and contrast.x_id and frozenset((contrast.x_id, contrast.y_id)) not in asked:
+            yield Problem(
+                f"No question asks about {contrast.x} and {contrast.y}.",
+                "contrasts",
+                len(live) == len(directed),
+                f"not_asked:{contrast}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Burden:
+    """What one batch asks of a person."""
+
+    batch: str
+    words: int
+    questions: int
+    minutes: float
+    per_hour: float | None
+
+
+def burdens(study: Study, drawn=None) -> list[Burden]:
+    """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question.
+
+    ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
+    """
+    from .draw import PoolSpent, drawn_batches
+
+    if drawn is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
+        rows = (
+            Placement.objects.filter(batch__study=study).exclude(batch__origin=Batch.Origin.TEST)
+            .values_list("batch__number", "batch__arm_id", "item__prompt_id", "item__exposures__output_id")
+        )  # fmt: skip
+    else:
+        if drawn is None:
+            try:
+                drawn = drawn_batches(study, 0, min(200, -(-(study.target_n or 20) // study.annotators_per_batch)))
+            except PoolSpent:
+                return []
+        rows = [
+            (batch.number, batch.arm_id, item.prompt, output)
+            for batch in drawn for _, item in batch.items if item.prompt is not None for output in item.outputs
+        ]  # fmt: skip
+    output_words = {
+        pk: word_count(text) for pk, text in Output.objects.filter(system__study=study).values_list("pk", "text")
+    }
+    prompt_words = {
+        pk: word_count(text) + word_count(source)
+        for pk, text, source in study.prompts.values_list("pk", "text", "source")
+    }
+    words: dict[tuple[int, int], int] = {}
+    prompts: dict[tuple[int, int], set[int]] = {}
+    for number, arm, prompt, output in rows:
+        words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
+        prompts.setdefault((number, arm), set()).add(prompt)
+    questions = sum(
+        protocol.fields_asked(section, study.systems.count())
+        for section in study.sections.annotate(asked=Count("questions"))
+        if (protocol := REGISTRY.get(section.protocol))
+    )
+    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
+    found = []
+    for (number, arm), n in words.items():
+        total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
+        minutes = reading_minutes(total, study.words_per_minute) + questions / 4
+        reward = rewards.get(arm)
+        found.append(
+            Burden(
+                str(number),
+                total,
+                questions,
+                minutes,
+                float(reward) * 60 / minutes if reward is not None and minutes else None,
+            )
+        )
+    return sorted(found, key=lambda burden: (burden.words, burden.batch))

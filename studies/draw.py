@@ -1,0 +1,224 @@
+"""Batches drawn from a study's design. Batch k depends on the seed, k and the design alone; the rows are the record."""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from django.db import transaction
+
+from .models import Batch, Exposure, Item, Output, Placement, Study
+from .protocols import REGISTRY, DrawnItem, Pool
+
+
+class PoolSpent(Exception):
+    """There are not enough prompts for one batch."""
+
+
+def random_of(seed: int, *what: object) -> Random:
+    """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
+    digest = hashlib.sha256("|".join(map(str, (seed, *what))).encode()).digest()
+    return Random(int.from_bytes(digest))
+
+
+def arm_of(arms: list, seed: int, k: int):
+    """The arm of batch k, in permuted blocks: counts of the arms differ by at most one."""
+    block, place = divmod(k, len(arms))
+    return random_of(seed, "arms", block).sample(arms, len(arms))[place]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBatch:
+    number: int
+    arm_id: int
+    items: tuple[tuple[int, DrawnItem], ...]  # (section id, item)
+
+
+class Supply:
+    """The prompts of one section and arm in balanced coverage: pass after pass, each a fresh shuffle of all of them.
+
+    What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one.
+    """
+
+    def __init__(self, prompts: list[int], seed: int, *what: object):
+        self.prompts, self.seed, self.what = prompts, seed, what
+        self.queue: deque[int] = deque()
+        self.passes = 0
+
+    def take(self, m: int, held: set[int]) -> list[int]:
+        if len(set(self.prompts) - held) < m:
+            raise PoolSpent
+        taken: list[int] = []
+        skipped: list[int] = []
+        while len(taken) < m:
+            if not self.queue:
+                self.queue.extend(random_of(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts)))
+                self.passes += 1
+            prompt = self.queue.popleft()
+            (skipped if prompt in held or prompt in taken else taken).append(prompt)
+        self.queue.extendleft(reversed(skipped))
+        return taken
+
+
+class Drawing:
+    """The design as the draw needs it: plain ids, read once."""
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.seed = study.seed
+        self.arms = list(study.arms.order_by("name"))
+        arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
+        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+        for arm_id, system_id in (
+            study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk").order_by("systems__name")
+        ):
+            arm_systems[arm_id].append(system_id)
+        self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
+        self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
+        self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
+        prompts = list(study.prompts.order_by("key").values_list("pk", "domain"))
+        self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
+        rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
+        for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
+            self.outputs[prompt, system] = (*self.outputs.get((prompt, system), ()), output)
+        self.prompts = {
+            arm.pk: [
+                prompt for prompt, domain in prompts
+                if (not arm.domain or domain == arm.domain) and all((prompt, system) in self.outputs for system in self.systems[arm.pk])
+            ]
+            for arm in self.arms
+        }  # fmt: skip
+        made = study.items.filter(section__purpose="training").order_by("section", "number")
+        self.made: dict[int, list[tuple[int, str]]] = {}
+        for section, item, kind in made.values_list("section_id", "pk", "kind"):
+            self.made.setdefault(section, []).append((item, kind))
+
+    def drawing_sections(self, arm_id: int) -> list:
+        """Those of the arm that show items of their own."""
+        return [
+            section for section in self.sections
+            if REGISTRY[section.protocol].has_items and section.reuses_id is None and section.m
+            and (not self.section_arms[section.pk] or arm_id in self.section_arms[section.pk])
+        ]  # fmt: skip
+
+    def batches(self) -> Iterator[DrawnBatch]:
+        """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
+        supplies: dict[tuple[int, int], Supply] = {}
+        k = 0
+        while True:
+            arm = arm_of(self.arms, self.seed, k)
+            yield DrawnBatch(k, arm.pk, tuple(self._items(k, arm, supplies)))
+            k += 1
+
+    def _items(self, k, arm, supplies) -> Iterator[tuple[int, DrawnItem]]:
+        held: set[int] = set()
+        prompts = self.prompts[arm.pk]
+        for section in self.drawing_sections(arm.pk):
+            rng = random_of(self.seed, "batch", k, "section", section.position)
+            if self.study.coverage == Study.Coverage.INDEPENDENT:
+                left = [prompt for prompt in prompts if prompt not in held]
+                if len(left) < section.m and section.pk not in self.made:
+                    raise PoolSpent
+                offered = rng.sample(left, min(section.m, len(left)))
+            elif section.pk in self.made:
+                offered = []
+            else:
+                supply = supplies.setdefault(
+                    (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, arm.name)
+                )
+                offered = supply.take(section.m, held)
+            pool = Pool(offered, self.systems[arm.pk], self.outputs, self.made.get(section.pk, ()))
+            for item in REGISTRY[section.protocol].draw(section, pool, rng):
+                if item.prompt is not None:
+                    held.add(item.prompt)
+                yield section.pk, item
+
+
+def content_of(prompt: int, outputs: Iterable[int], kind: str) -> str:
+    """What makes an item the same thing judged: its prompt, the set of its outputs, its kind."""
+    return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
+
+
+@transaction.atomic
+def write_batches(
+    study: Study,
+    drawn: list[DrawnBatch],
+    *,
+    wanted: int,
+    origin: str = Batch.Origin.DRAWN,
+    first_number: int | None = None,
+    keys: list[str] | None = None,
+) -> list[Batch]:
+    """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
+    items = {(item.section_id, item.content): item for item in study.items.all()}
+    counts: dict[int, int] = {}
+    for section_id, _ in items:
+        counts[section_id] = counts.get(section_id, 0) + 1
+    new_items: list[Item] = []
+    new_outputs: list[tuple[int, ...]] = []
+    placed: list[list[Item | int]] = []
+    for batch in drawn:
+        mine: list[Item | int] = []
+        for section_id, record in batch.items:
+            if record.item is not None:
+                mine.append(record.item)
+                continue
+            key = (section_id, content_of(record.prompt, record.outputs, record.kind))
+            if key not in items:
+                counts[section_id] = number = counts.get(section_id, 0) + 1
+                items[key] = Item(
+                    study=study,
+                    section_id=section_id,
+                    number=number,
+                    prompt_id=record.prompt,
+                    kind=record.kind,
+                    content=key[1],
+                )
+                new_items.append(items[key])
+                new_outputs.append(record.outputs)
+            mine.append(items[key])
+        placed.append(mine)
+    Item.objects.bulk_create(new_items, batch_size=500)
+    Exposure.objects.bulk_create(
+        (
+            Exposure(item=item, output_id=output, number=number)
+            for item, outputs in zip(new_items, new_outputs, strict=True)
+            for number, output in enumerate(outputs)
+        ),
+        batch_size=1000,
+    )
+    batches = Batch.objects.bulk_create(
+        (
+            Batch(
+                study=study, arm_id=batch.arm_id, wanted=wanted, origin=origin, key=keys[place] if keys else "",
+                number=batch.number if first_number is None else first_number + place,
+            )
+            for place, batch in enumerate(drawn)
+        ),
+        batch_size=500,
+    )  # fmt: skip
+    Placement.objects.bulk_create(
+        (
+            Placement(batch=batch, item_id=item if isinstance(item, int) else item.pk, number=number)
+            for batch, mine in zip(batches, placed, strict=True)
+            for number, item in enumerate(mine)
+        ),
+        batch_size=1000,
+    )
+    return batches
+
+
+def drawn_batches(
+    study: Study, first: int, count: int, progress=lambda done, total, doing="": None
+) -> list[DrawnBatch]:
+    """Batches first .. first + count - 1, without writing them. Raises PoolSpent."""
+    drawn = []
+    for batch in Drawing(study).batches():
+        if batch.number >= first + count:
+            break
+        if batch.number >= first:
+            drawn.append(batch)
+            if not len(drawn) % 50:
+                progress(len(drawn), count, "Drawing batches")
+    return drawn

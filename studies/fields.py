@@ -1,0 +1,184 @@
+"""Form fields of annotators' pages: what a browser may send, checked strictly, with the template that draws each.
+
+Django's own fields accept ``3.0``, ``+3`` and Arabic digits as numbers; an answer is either exactly one of those offered or it
+is refused, and the words say what is wanted.
+"""
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from .texts import TextRefused, clean_text
+
+
+class Refused(Exception):
+    """This answer cannot be taken; the message is for the annotator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one slot stores, where it is more than one value: columns of Response."""
+
+    value: Decimal | None = None
+    chosen_id: int | None = None
+    choice: str = ""
+    part: str = ""
+    text: str = ""
+    skip_reason: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self == EMPTY
+
+
+EMPTY = Answer()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that may be chosen. ``key`` is what is sent and stored."""
+
+    key: str
+    label: str
+    screens_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A single answer. ``clean`` takes the text sent ('' when absent) and gives the value to store or None."""
+
+    kind: ClassVar[str] = ""
+    is_multiple: ClassVar[bool] = False
+    required: bool = True
+
+    @property
+    def template(self) -> str:
+        return f"annotate/fields/{self.kind}.html"
+
+    def clean(self, sent: str) -> Any:
+        if sent == "":
+            if self.required:
+                raise Refused(self.missing)
+            return None
+        return self.parsed(sent)
+
+    missing: ClassVar[str] = "Please answer this question."
+
+    def parsed(self, sent: str) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNumber(Field):
+    """A whole number between two ends, both allowed: a chance of 0 to 100, a count."""
+
+    kind: ClassVar[str] = "number"
+    minimum: int = 0
+    maximum: int = 100
+    low: str = ""
+    middle: str = ""
+    high: str = ""
+    unit: str = ""
+    has_range: bool = False
+
+    @property
+    def missing_text(self) -> str:
+        return f"Please give a whole number from {self.minimum} to {self.maximum}."
+
+    def clean(self, sent: str) -> Decimal | None:
+        sent = sent.strip(" ")
+        if sent == "":
+            if self.required:
+                raise Refused(self.missing_text)
+            return None
+        if not re.fullmatch(r"-?[0-9]{1,9}", sent, re.ASCII) or sent.startswith("-0"):
+            raise Refused(self.missing_text)
+        if not self.minimum <= int(sent) <= self.maximum:
+            raise Refused(self.missing_text)
+        return Decimal(int(sent))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale(Field):
+    """Points from which exactly one is chosen, in order."""
+
+    kind: ClassVar[str] = "scale"
+    missing: ClassVar[str] = "Please choose one of the points."
+    points: tuple[Option, ...] = ()
+
+    def parsed(self, sent: str) -> Decimal:
+        if sent not in {point.key for point in self.points}:
+            raise Refused(self.missing)
+        return Decimal(sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Field):
+    """Exactly one of several options; the option's key is stored as ``choice``."""
+
+    kind: ClassVar[str] = "choice"
+    missing: ClassVar[str] = "Please choose one of the answers."
+    options: tuple[Option, ...] = ()
+
+    def parsed(self, sent: str) -> str:
+        if sent not in {option.key for option in self.options}:
+            raise Refused(self.missing)
+        return sent
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureChoice(Field):
+    """One of the outputs on the page, named by its label; the exposure is stored as ``chosen``."""
+
+    kind: ClassVar[str] = "exposure"
+    missing: ClassVar[str] = "Please choose one of the texts."
+    exposures: tuple[tuple[str, int], ...] = ()
+
+    def parsed(self, sent: str) -> int:
+        try:
+            return dict(self.exposures)[sent]
+        except KeyError:
+            raise Refused(self.missing) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Field):
+    """A box: ticked (1) or not (0). A required box must be ticked."""
+
+    kind: ClassVar[str] = "tick"
+    missing: ClassVar[str] = "Please tick this box to go on."
+    option: Option = field(default_factory=lambda: Option("1", ""))
+
+    def clean(self, sent: str) -> Decimal:
+        if sent not in ("", "1"):
+            raise Refused(self.missing)
+        if sent == "" and self.required:
+            raise Refused(self.missing)
+        return Decimal(1 if sent else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Field):
+    """Words. Lengths are counted in code points, as the browser shows them."""
+
+    kind: ClassVar[str] = "text"
+    missing: ClassVar[str] = "Please write a few words."
+    minimum_length: int = 0
+    maximum_length: int = 2000
+    is_long: bool = True
+
+    def parsed(self, sent: str) -> str | None:
+        try:
+            words = clean_text(sent).strip()
+        except TextRefused as error:
+            raise Refused(str(error)) from None
+        if not words:
+            if self.required:
+                raise Refused(self.missing)
+            return None
+        if len(words) > self.maximum_length:
+            raise Refused(f"Please use at most {self.maximum_length} characters; these are {len(words)}.")
+        if len(words) < self.minimum_length:
+            raise Refused(f"Please write at least {self.minimum_length} characters.")
+        return words

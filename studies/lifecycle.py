@@ -1,0 +1,283 @@
+"""The life of a study: the only writers of ``Study.state``. Every step is one transaction and one line in the audit log."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models.functions import Now
+
+from . import audit
+from .design import canonical, design_of, problems, sha256_of
+from .draw import PoolSpent, drawn_batches, write_batches
+from .guards import amending
+from .models import Batch, Design, Study
+from .protocols import Problem
+
+# Run before a study leaves its draft: other apps clear what only a draft may hold (tests). Filled in their ready().
+before_launch: list = []
+
+AMENDABLE = {
+    "study": Study.amendable,
+    "arm": frozenset({"reward", "minutes", "instructions"}),
+    "question": frozenset({"text", "help"}),
+}
+SECOND = timedelta(seconds=1)
+TEST_NUMBERS = 1_000_000_000  # batches of tries are numbered from here, far from those that are drawn
+
+
+class NotNow(Exception):
+    """The study is not in a state for this; the message is for the researcher."""
+
+
+class NotReady(Exception):
+    """Problems stand against a launch: ``problems`` lists them."""
+
+    def __init__(self, found: list[Problem]):
+        super().__init__("; ".join(problem.text for problem in found))
+        self.problems = found
+
+
+def _locked(study: Study) -> Study:
+    return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+
+
+def _set_state(study: Study, state: str, **columns: Any) -> None:
+    # Past the guard of the manager, here alone.
+    models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
+
+
+def standing_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
+    """The blocking problems, and the warnings that nobody has acknowledged by name."""
+    accepted = set(acknowledged)
+    return [problem for problem in problems(study) if problem.is_blocking or problem.key not in accepted]
+
+
+def request_launch(study: Study, by=None, acknowledged: Iterable[str] = ()):
+    """Check, and hand the launch to a job. Raises NotReady or NotNow; gives the Job."""
+    from . import jobs
+
+    acknowledged = sorted(set(acknowledged))
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state != Study.State.DRAFT:
+            raise NotNow("Only a draft can be launched.")
+        if found := standing_problems(study, acknowledged):
+            raise NotReady(found)
+        return jobs.submit(
+            "launch", study=study, by=by, request_token=f"launch-{study.pk}-{study.version}", acknowledged=acknowledged
+        )
+
+
+def launch(
+    study: Study, by=None, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None
+) -> Study:
+    """Freeze the design, draw the batches, open the places: all or nothing."""
+    acknowledged = sorted(set(acknowledged))
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).count()
+    wanted = study.annotators_per_batch
+    count = -(-(study.target_n or 0) // wanted)
+    drawn = []
+    if not ready_made:
+        # Drawing needs no lock: the design it read is compared below, under the lock.
+        try:
+            drawn = drawn_batches(study, 0, count, progress)
+        except PoolSpent:
+            raise NotReady([Problem("There are not enough prompts for one batch.", "prompts")]) from None
+    before = sha256_of(canonical(design_of(study)))
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state not in (Study.State.DRAFT, Study.State.LAUNCHING):
+            raise NotNow("Only a draft can be launched.")
+        for clear in before_launch:
+            clear(study)
+        text = canonical(design_of(study))
+        if sha256_of(text) != before:
+            raise NotNow("The study was edited while it was being launched. Look at it and launch again.")
+        if found := standing_problems(study, acknowledged):
+            raise NotReady(found)
+        write_batches(study, drawn, wanted=wanted)
+        progress(count, count, "Freezing the design")
+        Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
+        open_to = _open_to(study, study.target_n or 0)
+        _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
+        audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
+    study.refresh_from_db()
+    return study
+
+
+def _open_to(study: Study, places: int) -> int:
+    """The lowest batch number at which the batches below it have so many places."""
+    total = 0
+    for number, wanted in (
+        study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted")
+    ):
+        if total >= places:
+            return number
+        total += wanted
+    last = study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").last()
+    return last.number + 1 if last else 0
+
+
+def draw_more(study: Study, places: int, by=None) -> int:
+    """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+            raise NotNow("Batches can be added while a study is launched or paused.")
+        batches = study.batches.exclude(origin=Batch.Origin.TEST)
+        open_now = batches.filter(number__lt=study.open_to).aggregate(n=models.Sum("wanted"))["n"] or 0
+        if study.cap is not None and open_now + places > study.cap:
+            raise NotNow(f"The study is capped at {study.cap} places; {open_now} are open.")
+        there = batches.aggregate(n=models.Sum("wanted"))["n"] or 0
+        missing = open_now + places - there
+        if missing > 0:
+            if batches.filter(origin=Batch.Origin.IMPORTED).exists():
+                raise NotNow("The study's batches were ready-made, and all of them are open.")
+            drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
+            count = -(-missing // study.annotators_per_batch)
+            following = batches.order_by("number").last().number + 1
+            write_batches(
+                study,
+                drawn_batches(study, drawn_so_far, count),
+                wanted=study.annotators_per_batch,
+                first_number=following,
+            )
+        open_to = _open_to(study, open_now + places)
+        Study.objects.filter(pk=study.pk).update(open_to=open_to)
+        audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
+    return places
+
+
+def pause(study: Study, by=None) -> None:
+    """No new claims; those inside go on."""
+    _step(study, by, "pause", Study.State.LAUNCHED, Study.State.PAUSED)
+
+
+def resume(study: Study, by=None) -> None:
+    _step(study, by, "resume", Study.State.PAUSED, Study.State.LAUNCHED)
+
+
+def close(study: Study, by=None, reason: str = "") -> None:
+    """No new claims, ever; those inside have the grace period, then the study is closed."""
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+            raise NotNow("Only a launched study can be closed.")
+        _set_state(study, Study.State.CLOSING, closing_at=Now())
+        audit.record("close", study=study, by=by, reason=reason)
+
+
+def finish(study: Study, by=None) -> None:
+    """End the grace period."""
+    _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Now())
+
+
+def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state != before:
+            raise NotNow(f"The study is {study.state}, not {before}.")
+        _set_state(study, after, **columns)
+        audit.record(verb, study=study, by=by)
+
+
+def finish_due() -> int:
+    """Close every study whose grace period is over. For the periodic work."""
+    due = Study.objects.filter(state=Study.State.CLOSING).annotate(
+        until=models.ExpressionWrapper(
+            models.F("closing_at")
+            + models.F("grace_seconds") * models.Value(SECOND, output_field=models.DurationField()),
+            output_field=models.DateTimeField(),
+        )
+    )
+    ended = 0
+    for study in due.filter(until__lt=Now()):
+        try:
+            finish(study)
+            ended += 1
+        except NotNow:  # somebody closed it meanwhile
+            continue
+    return ended
+
+
+def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, reason: str = "") -> Design:
+    """Change what may be changed after launch, with a reason, as a new Design version that later assignments carry.
+
+    ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
+    Pay may only rise.
+    """
+    from .models import Arm, Item, Question
+
+    if not reason.strip():
+        raise NotNow("Say why.")
+    querysets = {
+        "study": Study.objects.filter(pk=study.pk),
+        "arm": Arm.objects.filter(study=study),
+        "question": Question.objects.filter(section__study=study),
+        "item": Item.objects.filter(study=study),
+    }
+    with transaction.atomic(), amending():
+        study = _locked(study)
+        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+            raise NotNow("A launched or paused study can be amended; a draft is simply edited.")
+        latest = study.designs.order_by("version").last()
+        retired = []
+        for kind, rows in changes.items():
+            for pk, columns in rows.items():
+                selected = querysets[kind] if pk is None else querysets[kind].filter(pk=pk)
+                if kind == "item":
+                    retired.append(pk)
+                    continue
+                forbidden = set(columns) - AMENDABLE[kind]
+                if forbidden:
+                    raise NotNow(f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study.")
+                _refuse_lower_pay(selected, columns)
+                selected.update(**columns)
+        if retired:
+            # The new version's number is known, its row is not: retire first against the latest, so that the hash covers it.
+            querysets["item"].filter(pk__in=retired).update(retired_in=latest)
+        study = Study.objects.get(pk=study.pk)
+        text = canonical(design_of(study))
+        if sha256_of(text) == latest.sha256:
+            raise NotNow("Nothing would change.")
+        design = Design.objects.create(
+            study=study, version=latest.version + 1, canonical=text, sha256=sha256_of(text), by=by, reason=reason
+        )
+        if retired:
+            querysets["item"].filter(pk__in=retired).update(retired_in=design)
+        audit.record(
+            "amend",
+            study=study,
+            by=by,
+            version=design.version,
+            reason=reason,
+            columns={k: sorted({c for r in v.values() for c in r}) for k, v in changes.items()},
+        )
+    return design
+
+
+def _refuse_lower_pay(selected, columns) -> None:
+    reward = columns.get("reward")
+    if reward is not None and selected.filter(reward__gt=reward).exists():
+        raise NotNow("Pay can only rise once a study is launched.")
+
+
+def unblind(study: Study, by=None, reason: str = "") -> None:
+    """Show outcomes by system while the study still collects. From then on its tests are not confirmatory."""
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state == Study.State.DRAFT or study.unblinded_at:
+            raise NotNow("There is nothing to unblind.")
+        Study.objects.filter(pk=study.pk).update(unblinded_at=Now())
+        audit.record("unblind", study=study, by=by, reason=reason)
+
+
+def archive(study: Study, by=None) -> None:
+    """Take a draft or a closed study out of the lists."""
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state not in (Study.State.DRAFT, Study.State.CLOSED):
+            raise NotNow("Close the study first.")
+        Study.objects.filter(pk=study.pk).update(archived_at=Now())
+        audit.record("archive", study=study, by=by)

@@ -1,0 +1,277 @@
+"""The registry of evaluation protocols and their contract.
+
+A protocol is one module in this package and one template, ``protocols/<slug>.html``; there is no list to edit. What a page is
+rendered from are the frozen records below: nothing on them leads to a system, an arm or an item's kind.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from random import Random
+from typing import Any
+
+from ..fields import Answer, Field
+from ..scales import ScaleSpec
+
+REGISTRY: dict[str, "Protocol"] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something missing (blocking) or unwise (to be acknowledged by name) in a study's definition."""
+
+    text: str
+    field: str = ""
+    is_blocking: bool = True
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """What an acknowledgement names."""
+        return self.name or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnItem:
+    """An item of a batch to be: outputs in the order of their numbers; or ``item``, one that was made in the draft."""
+
+    prompt: int | None = None
+    outputs: tuple[int, ...] = ()
+    kind: str = "live"
+    item: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by both, and the
+    section's items made in draft."""
+
+    prompts: Sequence[int]
+    systems: Sequence[int]
+    outputs: Mapping[tuple[int, int], tuple[int, ...]]
+    items: Sequence[tuple[int, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One form field, and what its answer is about.
+
+    ``stores``: the column for a plain cleaned value (value | chosen | choice | text); a field may also clean to an ``Answer``,
+    stored as it is. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
+    """
+
+    field: Field
+    question_id: int
+    stores: str = "value"
+    item_id: int | None = None
+    exposure_id: int | None = None
+    label: str = ""
+    position: int | None = None
+    choice: str = ""
+    part: str = ""
+    text: str = ""
+    help: str = ""
+    skip_reasons: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageItem:
+    """An item as this annotator sees it: (label, exposure id), in the order of the labels."""
+
+    position: int
+    id: int
+    exposures: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuestion:
+    """A question as this annotator reads it. ``label``: the labels of x and y, when it compares two systems."""
+
+    position: int
+    id: int
+    key: str
+    text: str
+    help: str
+    scale: ScaleSpec
+    required: bool = True
+    skip_reasons: tuple[tuple[str, str], ...] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidSection:
+    """A section as this annotator meets it. ``position`` counts the sections that they are shown."""
+
+    position: int
+    m: int
+    settings: Mapping[str, Any]
+    questions: tuple[PageQuestion, ...]
+
+    def questions_by_key(self, *keys: str) -> list[PageQuestion]:
+        by_key = {question.key: question for question in self.questions}
+        return [by_key[key] for key in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. ``step`` tells the protocol's template which of its pages this is."""
+
+    key: str
+    section: LaidSection
+    items: tuple[PageItem, ...] = ()
+    questions: tuple[PageQuestion, ...] = ()
+    step: str = ""
+
+    def slot(
+        self,
+        question: PageQuestion,
+        item: PageItem | None = None,
+        label: str = "",
+        option: int | None = None,
+        part: int | None = None,
+    ) -> str:
+        """The name of a form field: counts of what is shown, which tell nothing."""
+        name = f"s{self.section.position}.q{question.position}"
+        if item is not None:
+            name += f".i{item.position}"
+        if label:
+            name += f".{label}"
+        if option is not None:
+            name += f".o{option}"
+        if part is not None:
+            name += f".p{part}"
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a report. ``estimates`` are envelopes (analysis.stats.results); tables and series are made of them."""
+
+    name: str
+    title: str
+    mode: str  # paper | recommended
+    estimates: tuple = ()
+    table: Mapping[str, Any] | None = None
+    series: Mapping[str, Any] | None = None
+    verdict: Mapping[str, Any] | None = None
+    warnings: tuple = ()
+    note: str = ""
+
+
+class Protocol:
+    """What a protocol says of itself. Only ``slug``, ``label``, ``asks`` and ``analyse`` must be given."""
+
+    slug = ""
+    label = ""
+    help = ""
+    settings_form: type | None = None
+    # "section": one permutation of labels for all items of the section; "item": one for each item.
+    labels = "item"
+    # A protocol that shows no items (survey) has m = 0.
+    has_items = True
+    # The paper and section that it implements.
+    source = ""
+
+    @property
+    def template(self) -> str:
+        return f"protocols/{self.slug}.html"
+
+    def problems(self, section) -> Iterable[Problem]:
+        """What is missing or unwise in a section's definition."""
+        return ()
+
+    def estimands(self, section) -> Mapping[str, str]:
+        """Keys that a Contrast may name, each with its words; the first is the default."""
+        return {}
+
+    def draw(self, section, pool: Pool, rng: Random) -> list[DrawnItem]:
+        """The section's items of one batch: the first m prompts of the pool, each with one output of every system.
+
+        Where a system has several samples of a prompt, one is drawn.
+        """
+        return [
+            DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pool.systems))
+            for prompt in pool.prompts[: section.m]
+        ]
+
+    def arranged(self, questions: Sequence[Any], settings: Mapping[str, Any], rng: Random) -> list[Any]:
+        """The order in which one annotator is asked: as listed, or shuffled where the section's settings say so."""
+        if settings.get("question_order") == "random":
+            return rng.sample(questions, len(questions))
+        return list(questions)
+
+    def pages(self, section: LaidSection, items: Sequence[PageItem], answers: Mapping[str, Any]) -> list[Page]:
+        """The section's pages as far as the answers given so far determine them: one an item."""
+        return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
+
+    def asks(self, page: Page) -> dict[str, Ask]:
+        """The form fields of a page, by slot."""
+        raise NotImplementedError
+
+    def clean(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
+        """Rules across fields: {slot: message}. ``data`` holds the cleaned values and may be completed (mid-ranks)."""
+        return {}
+
+    def fields_asked(self, section, systems: int) -> int:
+        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions."""
+        return section.asked * max(1, section.m if self.has_items else 1)
+
+    def settled(self, section, labels: Sequence[Any]) -> bool:
+        """Whether the answers to one item and question decide it."""
+        return True
+
+    def unit_scores(self, frame, section, contrast):
+        """(unit, score in 0..1) in the order of claims, for sequential rules."""
+        return []
+
+    def analyse(self, frame, sections) -> list[Block]:
+        """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
+        raise NotImplementedError
+
+
+def question_asks(
+    page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
+) -> dict[str, Ask]:
+    """The fields of one question about nothing, an item or an exposure: one, or one an option of a multiple choice."""
+    about = {
+        "question_id": question.id,
+        "item_id": item.id if item else None,
+        "exposure_id": exposure_id,
+        "label": label or question.label,
+        "position": item.position if item else question.position,
+        "text": question.text.replace("{label}", label),
+        "help": question.help,
+    }
+    if question.scale.kind == "multiple":
+        return {
+            page.slot(question, item, label, option=number): Ask(box, choice=option.key, **about)
+            for number, (option, box) in enumerate(question.scale.option_fields(), 1)
+        }
+    offered = question.skip_reasons
+    ask = Ask(question.scale.field(question.required), stores=question.scale.stores, skip_reasons=offered, **about)
+    return {page.slot(question, item, label): ask}
+
+
+def register(cls):
+    """Class decorator: make a protocol known by its slug."""
+    if not cls.slug or cls.slug in REGISTRY:
+        raise ValueError(f"The protocol {cls.slug!r} has no slug or is registered twice.")
+    REGISTRY[cls.slug] = cls()
+    return cls
+
+
+def load() -> None:
+    """Import every module of this package. Called once, when the application is ready."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+
+
+def choices():
+    return [(protocol.slug, protocol.label) for protocol in REGISTRY.values()]
+
+
+__all__ = [
+    "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Page", "PageItem", "PageQuestion", "Pool", "Problem",
+    "Protocol", "choices", "load", "question_asks", "register",
+]  # fmt: skip

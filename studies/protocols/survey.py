@@ -1,0 +1,27 @@
+"""Questions about the annotator or the study itself: screening, background, closing comments. It shows no items."""
+
+from . import Page, Problem, Protocol, question_asks, register
+
+
+@register
+class Survey(Protocol):
+    slug = "survey"
+    label = "Survey: questions without texts"
+    help = "Screening, background, closing comments. Answers are stored and listed; nothing is estimated from them."
+    has_items = False
+
+    def problems(self, section):
+        if section.m:
+            yield Problem("A survey shows no items: set m to 0.", "m")
+
+    def draw(self, section, pool, rng):
+        return []
+
+    def pages(self, section, items, answers):
+        return [Page(f"s{section.position}", section, (), section.questions)]
+
+    def asks(self, page):
+        return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}
+
+    def analyse(self, frame, sections):
+        return []

@@ -1,0 +1,126 @@
+"""Scales of questions: what is stored as JSON on a Question, what it asks, and how a report reads it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .fields import Choice, Field, Option, Scale, Text, Tick, WholeNumber
+
+# kind: (label for researchers, column in which an answer is stored)
+KINDS: dict[str, tuple[str, str]] = {
+    "percent": ("a chance from 0 to 100", "value"),
+    "likert": ("points from 1 to k, one is chosen", "value"),
+    "continuous": ("a number between two ends", "value"),
+    "number": ("a whole number", "value"),
+    "choice": ("one of several answers", "choice"),
+    "multiple": ("any of several answers", "value"),
+    "acknowledgement": ("a box to tick", "value"),
+    "text": ("words", "text"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleSpec:
+    """A scale, read from a question's JSON with every default filled in."""
+
+    kind: str = "percent"
+    minimum: int = 0
+    maximum: int = 100
+    low: str = ""
+    middle: str = ""
+    high: str = ""
+    labels: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    minimum_length: int = 0
+    maximum_length: int = 2000
+    is_long: bool = True
+    is_best_first: bool = False
+
+    @property
+    def stores(self) -> str:
+        return KINDS[self.kind][1]
+
+    @property
+    def points(self) -> tuple[Option, ...]:
+        """The points of a likert scale with their words: all of them, or the two ends and the middle."""
+        values = range(self.minimum, self.maximum + 1)
+        if len(self.labels) == len(values):
+            words = dict(zip(values, self.labels, strict=True))
+        else:
+            words = {self.minimum: self.low, self.maximum: self.high}
+            if (self.minimum + self.maximum) % 2 == 0 and self.middle:
+                words[(self.minimum + self.maximum) // 2] = self.middle
+        points = tuple(Option(str(value), words.get(value, "")) for value in values)
+        return points[::-1] if self.is_best_first else points
+
+    def field(self, required: bool = True) -> Field:
+        """The form field that asks for one answer on this scale (``multiple``: see ``option_fields``)."""
+        ends: dict[str, Any] = {
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "low": self.low,
+            "middle": self.middle,
+            "high": self.high,
+        }
+        match self.kind:
+            case "percent":
+                return WholeNumber(required, **ends, unit="%", has_range=True)
+            case "continuous":
+                return WholeNumber(required, **ends, has_range=True)
+            case "number":
+                return WholeNumber(required, **ends)
+            case "likert":
+                return Scale(required, points=self.points)
+            case "choice":
+                return Choice(required, options=self.options)
+            case "acknowledgement":
+                return Tick(required, option=Option("1", self.high))
+            case "text":
+                return Text(required, self.minimum_length, self.maximum_length, self.is_long)
+        raise ValueError(f"a question on a {self.kind} scale has several fields")
+
+    def option_fields(self) -> list[tuple[Option, Field]]:
+        """A box for each option of a ``multiple`` scale."""
+        return [(option, Tick(required=False, option=option)) for option in self.options]
+
+    def as_json(self) -> dict:
+        """The shortest JSON that reads back as this scale."""
+        default = ScaleSpec(self.kind)
+        stored: dict[str, Any] = {"kind": self.kind}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if name == "kind" or value == getattr(default, name):
+                continue
+            if name == "options":
+                value = [
+                    {"key": o.key, "label": o.label} | ({"screens_out": True} if o.screens_out else {}) for o in value
+                ]
+            stored[name] = list(value) if isinstance(value, tuple) else value
+        return stored
+
+
+def read_scale(stored: dict) -> ScaleSpec:
+    """The scale of a question. Raises ValueError, naming what is wrong, for JSON that is no scale."""
+    stored = dict(stored or {"kind": "percent"})
+    kind = stored.pop("kind", "percent")
+    if kind not in KINDS:
+        raise ValueError(f"There is no scale {kind!r}; there are {', '.join(KINDS)}.")
+    unknown = set(stored) - set(ScaleSpec.__slots__)
+    if unknown:
+        raise ValueError(f"A scale has no {', '.join(sorted(unknown))}.")
+    if "options" in stored:
+        stored["options"] = tuple(Option(o["key"], o["label"], bool(o.get("screens_out"))) for o in stored["options"])
+    if "labels" in stored:
+        stored["labels"] = tuple(stored["labels"])
+    if kind == "likert":
+        stored.setdefault("minimum", 1)
+        stored.setdefault("maximum", len(stored["labels"]) if stored.get("labels") else 5)
+    spec = ScaleSpec(kind, **stored)
+    if spec.minimum >= spec.maximum:
+        raise ValueError("A scale's lowest value must be below its highest.")
+    if kind == "likert" and spec.maximum - spec.minimum > 19:
+        raise ValueError("A scale of points has at most 20 of them; use a number between two ends.")
+    if kind in ("choice", "multiple"):
+        keys = [option.key for option in spec.options]
+        if len(keys) < (2 if kind == "choice" else 1) or len(set(keys)) < len(keys):
+            raise ValueError("The answers to choose from must be at least two, each with a key of its own.")
+    return spec

@@ -1,0 +1,289 @@
+"""A page is recorded once, whatever the browser does."""
+
+import random
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.http import QueryDict
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from annotators import assign
+from annotators.models import Assignment, PageVisit, Response
+from annotators.record import Closed, Conflict, Elsewhere, record_page, save_draft, standing_of
+from studies import lifecycle
+from studies.models import Batch
+from tests.builders import spa_study
+from tests.players import answered, claimed, form, open_page, plausible, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    return spa_study(target_n=3)
+
+
+def at_questions(study, person="w"):
+    """An assignment whose next page is the SPA questions."""
+    return submitted(study, person, until="s2.ask")
+
+
+def fresh(assignment):
+    return Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
+
+
+def test_a_whole_assignment_is_stored_as_it_was_shown(study):
+    assignment = submitted(study, "w", comment="thank you")
+    assert assignment.submitted_at and not assignment.is_late
+    rows = {r.slot: r for r in Response.objects.filter(assignment=assignment).select_related("question")}
+    shown = {v.key: v.shown for v in PageVisit.objects.filter(assignment=assignment)}
+    assert set(shown) == {"s1", "start", "s2.read", "s2.ask", "s3.p1", "s4"}
+    for position, question, text, label in shown["s2.ask"]["questions"]:
+        row = rows[f"s2.q{position}"]
+        assert row.question_id == question and row.label == label and row.position == position
+        assert f"writer {label[0]} is" in text and f"writer {label[1]}?" in text
+        assert row.item_id is None and row.exposure_id is None and 0 <= row.value <= 100
+    for position, item, exposures in shown["s3.p1"]["items"]:
+        for label, exposure in exposures:
+            row = rows[f"s3.q1.i{position}.{label}"]
+            assert (row.item_id, row.exposure_id, row.label) == (item, exposure, label)
+    assert rows["s1.q1"].choice == "yes" and rows["s4.q1"].text == "thank you"
+    assert not PageVisit.objects.filter(assignment=assignment).exclude(draft=None).exists()
+
+
+def test_labels_mean_one_system_throughout(study):
+    """The letters of the reading are those of the questions and of the rating that reuses it."""
+    for person in "abc":
+        assignment = submitted(study, person)
+        meant = {}
+        for visit in PageVisit.objects.filter(assignment=assignment):
+            for _, item, exposures in visit.shown["items"]:
+                for label, exposure in exposures:
+                    system = study.items.get(pk=item).exposures.get(pk=exposure).output.system.name
+                    assert meant.setdefault(label, system) == system
+        for row in Response.objects.filter(assignment=assignment, question__x__isnull=False).select_related(
+            "question__x", "question__y"
+        ):
+            assert (meant[row.label[0]], meant[row.label[1]]) == (row.question.x.name, row.question.y.name)
+
+
+def test_the_rated_item_is_the_first_one_shown(study):
+    assignment = submitted(study, "w")
+    shown = {v.key: v.shown for v in PageVisit.objects.filter(assignment=assignment)}
+    assert [item for _, item, _ in shown["s3.p1"]["items"]] == [shown["s2.read"]["items"][0][1]]
+
+
+def test_a_page_sent_twice_changes_nothing(study):
+    assignment = at_questions(study)
+    step, page, asks = open_page(assignment)
+    answers = form(**plausible(asks, random.Random(3)))
+    first = record_page(fresh(assignment), page.key, answers)
+    before = list(Response.objects.filter(assignment=assignment).values_list())
+    again = record_page(fresh(assignment), page.key, answers)
+    assert again.following == first.following == "s3.p1"
+    assert list(Response.objects.filter(assignment=assignment).values_list()) == before
+
+
+def test_other_answers_for_a_recorded_page_are_refused(study):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    answers = plausible(asks, random.Random(3))
+    record_page(fresh(assignment), page.key, form(**answers))
+    slot = next(iter(asks))
+    with pytest.raises(Conflict):
+        record_page(fresh(assignment), page.key, form(**answers | {slot: str((int(answers[slot]) + 1) % 101)}))
+    assert Response.objects.get(assignment=assignment, slot=slot).value == Decimal(answers[slot])
+
+
+def test_the_last_page_sent_twice_submits_once(study):
+    assignment = submitted(study, "w")
+    again = answered(assignment, "s4")
+    assert again.following is None and Assignment.objects.get(pk=assignment.pk).submitted_at == assignment.submitted_at
+
+
+def test_pages_are_answered_in_order(study):
+    assignment = claimed(study, "w")
+    with pytest.raises(Elsewhere):
+        record_page(fresh(assignment), "s2.ask", form())
+    with pytest.raises(Elsewhere):
+        record_page(fresh(assignment), "nonsense", form())
+
+
+def test_a_page_that_was_never_shown_is_not_recorded(study):
+    assignment = claimed(study, "w")
+    with pytest.raises(Elsewhere):
+        record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"}))
+
+
+BAD = {
+    "missing": [],
+    "blank": [""],
+    "words": ["a lot"],
+    "above": ["101"],
+    "below": ["-1"],
+    "minus zero": ["-0"],
+    "plus": ["+3"],
+    "decimal": ["3.0"],
+    "comma": ["3,5"],
+    "exponent": ["1e1"],
+    "huge": ["9" * 5000],
+    "nan": ["NaN"],
+    "infinity": ["inf"],
+    "hexadecimal": ["0x3"],
+    "underscore": ["0_3"],
+    "arabic digits": ["٣"],
+    "wide digits": ["３"],
+    "superscript": ["³"],
+    "NUL": ["3\x00"],
+    "line break": ["3\n"],
+    "no-break space": ["\u00a03"],
+    "two values": ["3", "4"],
+    "the same twice": ["3", "3"],
+}
+
+
+@pytest.mark.parametrize("sent", BAD.values(), ids=BAD)
+def test_a_chance_is_a_whole_number_from_0_to_100(study, sent):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    slot = next(iter(asks))
+    data = form(**plausible(asks, random.Random(1)))
+    data.setlist(slot, sent)
+    outcome = record_page(fresh(assignment), page.key, data)
+    assert list(outcome.sent.errors) == [slot] and outcome.sent.errors[slot]
+    assert not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
+
+
+@pytest.mark.parametrize("sent", [["6"], ["0"], ["-1"], ["3.5"], ["03"], ["3", "4"], ["３"], ["on"]])
+def test_a_rating_is_one_of_its_points(study, sent):
+    assignment = submitted(study, "w", until="s3.p1")
+    _, page, asks = open_page(assignment)
+    slot = next(iter(asks))
+    data = form(**plausible(asks, random.Random(1)))
+    data.setlist(slot, sent)
+    assert list(record_page(fresh(assignment), page.key, data).sent.errors) == [slot]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["s2.q99", "s3.q1.i1.A", "s1.q1", "s2.q1.skip", "system", "csrfmiddlewaretoken", "s2.q1 ", "S2.Q1", "s2.q1\x00"],
+)
+def test_a_field_that_the_page_does_not_have_is_refused(study, name):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    data = form(**plausible(asks, random.Random(1)))
+    data[name] = "5"
+    outcome = record_page(fresh(assignment), page.key, data)
+    assert outcome.sent.general and not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
+
+
+@pytest.mark.parametrize(
+    "text, is_kept",
+    [
+        ("x" * 2000, True),
+        ("x" * 2001, False),
+        ("😀" * 2000, True),
+        ("a\x00b", False),
+        ("a\ud800b", False),
+        ("  \u200b ", True),
+        ("‮abc", True),
+    ],
+)
+def test_words_are_kept_whole_or_refused(study, text, is_kept):
+    assignment = submitted(study, "w", until="s4")
+    open_page(assignment)
+    outcome = record_page(fresh(assignment), "s4", form(**{"s4.q1": text}))
+    assert (outcome.sent is None) is is_kept
+    stored = list(Response.objects.filter(assignment=assignment, slot="s4.q1").values_list("text", flat=True))
+    assert not stored or stored == [text.strip()]
+
+
+def test_who_is_screened_out_gives_the_place_back(study):
+    assignment = claimed(study, "w")
+    open_page(assignment)
+    outcome = record_page(fresh(assignment), "s1", form(**{"s1.q1": "no"}))
+    assignment = Assignment.objects.get(pk=assignment.pk)
+    assert (
+        outcome.following is None and assignment.released_reason == "screened_out" and assignment.submitted_at is None
+    )
+    assert Batch.objects.get(pk=assignment.batch_id).claimed == 0
+    assert Response.objects.get(assignment=assignment).choice == "no"
+    assert assign.claim_batch(study, assignment.annotator).outcome == "barred"
+    with pytest.raises(Closed):
+        answered(assignment, "start")
+
+
+def test_an_expired_place_that_is_free_is_taken_again(study):
+    assignment = at_questions(study)
+    assert assign.release(assignment.pk, "expired")
+    answered(assignment, "s2.ask")
+    assignment = Assignment.objects.get(pk=assignment.pk)
+    assert assignment.released_at is None and Batch.objects.get(pk=assignment.batch_id).claimed == 1
+
+
+def test_work_that_comes_late_is_kept_and_marked(study):
+    study = spa_study(target_n=1, title="one place")
+    late = at_questions(study, "slow")
+    assign.release(late.pk, "expired")
+    submitted(study, "quick")
+    while (key := standing_of(fresh(late)).next_key) is not None:
+        answered(late, key)
+    late = Assignment.objects.get(pk=late.pk)
+    assert late.is_late and late.submitted_at and late.released_reason == "expired"
+    assert Batch.objects.get(pk=late.batch_id).claimed == 1
+    assert Response.objects.filter(assignment=late).count() == 8
+
+
+def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
+    inside, outside = at_questions(study, "in"), at_questions(study, "out")
+    assign.release(outside.pk, "expired")
+    lifecycle.close(study)
+    assert assign.claim_batch(study, assign.annotator_of("panel", "new")).outcome == "closed"
+    for assignment in (inside, outside):
+        while (key := standing_of(fresh(assignment)).next_key) is not None:
+            answered(assignment, key)
+    assert not Assignment.objects.get(pk=inside.pk).is_late
+    assert Assignment.objects.get(pk=outside.pk).is_late
+
+
+def test_a_draft_is_kept_until_the_page_is_recorded(study):
+    assignment = at_questions(study)
+    open_page(assignment)
+    assert save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
+    visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
+    assert (visit.draft, visit.layout, visit.active_seconds) == ({"s2.q1": ["40"]}, "one", 12)
+    answered(assignment, "s2.ask")
+    assert not save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
+    assert PageVisit.objects.get(pk=visit.pk).draft is None
+
+
+@pytest.mark.parametrize(
+    "data", ["s2.q1=" + "x" * 300_000, "&".join(f"f{n}=1" for n in range(1500)), "s2.q1=%00%ED%A0%80"]
+)
+def test_no_draft_breaks_anything(study, data):
+    assignment = at_questions(study)
+    open_page(assignment)
+    save_draft(fresh(assignment), "s2.ask", QueryDict(data))
+    draft = PageVisit.objects.get(assignment=assignment, key="s2.ask").draft
+    assert draft is None or len(str(draft)) < 250_000
+
+
+def test_a_middle_page_takes_at_most_eight_queries(study):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    loaded, answers = fresh(assignment), form(**plausible(asks, random.Random(1)))
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        record_page(loaded, page.key, answers)
+    assert (
+        len([q for q in queries if not q["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN"))]) <= 7
+    )  # and one to find the assignment
+
+
+def test_screening_counts_nothing_before_it_is_answered(study):
+    assignment = claimed(study, "w")
+    assert standing_of(assignment).next_key == "s1"
+    assert assignment.started_at and assignment.started_at <= timezone.now()

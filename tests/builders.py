@@ -1,0 +1,154 @@
+"""Small studies for tests, built as a researcher would define them."""
+
+from itertools import pairwise
+
+from django.contrib.auth import get_user_model
+
+from annotators.models import Recruitment
+from studies import lifecycle
+from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, StudyMember, System
+from studies.protocols.spa import EXPLANATION
+
+SYSTEMS = ("alpha", "beta", "gamma")
+QUALITY = {"alpha": 0.0, "beta": 0.5, "gamma": 1.0, "delta": 1.2, "epsilon": 1.5}
+
+
+def user(name="researcher", **options):
+    model = get_user_model()
+    return model.objects.filter(username=name).first() or model.objects.create_user(
+        name, password="a password", is_staff=True, **options
+    )
+
+
+def text_of(system: str, prompt: int) -> str:
+    """Words that a robot can tell systems by, and a person would read as a short text."""
+    return f"The tale number {prompt} as one writer told it.\n\nIt went on for a while <b>({system[::-1]})</b> and then it ended well."
+
+
+def draft_study(*, systems=SYSTEMS, prompts=12, target_n=6, owner=None, **columns) -> Study:
+    """A draft with systems, prompts, outputs and one arm, and no section yet."""
+    defaults = {
+        "title": "Which writer is better (secret hypothesis)", "public_title": "Reading short stories", "seed": 7,
+        "purpose": "You read a few short stories and tell us which writer you find better.",
+        "instructions": "Read every story to the end.\n\n- Take your time.\n- There is no right answer.",
+        "consent": "You take part of your own free will.", "debriefing": "Some writers were **programs**.",
+        "contact": "research@example.org", "target_n": target_n, "reward": "2.50", "minutes": 12,
+    }  # fmt: skip
+    study = Study.objects.create(owner=owner, **defaults | columns)
+    if owner:
+        StudyMember.objects.create(study=study, user=owner, role=StudyMember.Role.OWNER)
+    made = System.objects.bulk_create(System(study=study, name=name, is_human=name == "human") for name in systems)
+    asked = Prompt.objects.bulk_create(
+        Prompt(study=study, key=f"p{n:03}", text=f"Write the tale number {n}.") for n in range(prompts)
+    )
+    Output.objects.bulk_create(
+        Output(system=system, prompt=prompt, text=text_of(system.name, n))
+        for n, prompt in enumerate(asked)
+        for system in made
+    )
+    Arm.objects.create(study=study, name="all")
+    return study
+
+
+def add_spa(study: Study, *, position=1, m=4, both=True, pairs=None, **settings) -> Section:
+    """An SPA section that asks about neighbouring systems, in both orders, with a contrast for each pair."""
+    section = Section.objects.create(
+        study=study,
+        position=position,
+        protocol="spa",
+        m=m,
+        settings={"noun": "writer", "explanation": EXPLANATION} | settings,
+    )
+    systems = list(study.systems.order_by("name"))
+    by_name = {system.name: system for system in systems}
+    chosen = [(by_name[x], by_name[y]) for x, y in pairs] if pairs else [(y, x) for x, y in pairwise(systems)]
+    directed = [pair for x, y in chosen for pair in ([(x, y), (y, x)] if both else [(x, y)])]
+    Question.objects.bulk_create(
+        Question(
+            section=section, position=n, key=f"{x.name}-{y.name}", x=x, y=y, scale={"kind": "percent"},
+            text="Based on what you have read, what is the chance that writer {x} is a better writer than writer {y}?",
+        )
+        for n, (x, y) in enumerate(directed, 1)
+    )  # fmt: skip
+    for x, y in chosen:
+        Contrast.objects.create(study=study, x=x, y=y, expected=">")
+    return section
+
+
+def add_rating(study: Study, *, position=2, reuses=None, m=1, **settings) -> Section:
+    section = Section.objects.create(
+        study=study, position=position, protocol="rating", m=m, reuses=reuses, settings={"noun": "story"} | settings
+    )
+    Question.objects.create(
+        section=section, position=1, key="overall", text="How good is the story of writer {label}?",
+        scale={"kind": "likert", "labels": ["very bad", "bad", "middling", "good", "very good"]},
+    )  # fmt: skip
+    return section
+
+
+def add_survey(study: Study, *, position, purpose="live", questions=()) -> Section:
+    section = Section.objects.create(study=study, position=position, protocol="survey", m=0, purpose=purpose)
+    for n, options in enumerate(questions, 1):
+        Question.objects.create(section=section, position=n, **options)
+    return section
+
+
+SCREENING = {
+    "key": "fluent", "text": "Do you read English fluently?",
+    "scale": {"kind": "choice", "options": [
+        {"key": "yes", "label": "Yes"}, {"key": "no", "label": "No", "screens_out": True},
+    ]},
+}  # fmt: skip
+COMMENT = {
+    "key": "comment",
+    "text": "Is there anything you would like to tell us?",
+    "required": False,
+    "scale": {"kind": "text"},
+}
+
+
+def spa_draft(*, m=4, both=True, with_rating=True, with_surveys=True, rules=(), spa_settings=None, **columns) -> Study:
+    """The story experiment in small: screening, SPA, a rating of the first continuation, a closing comment."""
+    study = draft_study(**columns)
+    position = 1
+    if with_surveys:
+        add_survey(study, position=position, purpose="screening", questions=[SCREENING])
+        position += 1
+    spa = add_spa(study, position=position, m=m, both=both, **(spa_settings or {}))
+    position += 1
+    if with_rating:
+        add_rating(study, position=position, reuses=spa, m=1)
+        position += 1
+    if with_surveys:
+        add_survey(study, position=position, questions=[COMMENT])
+    for n, (rule, settings) in enumerate(rules, 1):
+        ExclusionRule.objects.create(study=study, position=n, rule=rule, settings=settings)
+    return study
+
+
+def warnings_of(study: Study) -> list[str]:
+    return [problem.key for problem in lifecycle.problems(study) if not problem.is_blocking]
+
+
+def launched(study: Study, by=None) -> Study:
+    return lifecycle.launch(study, by, warnings_of(study))
+
+
+def spa_study(by=None, **options) -> Study:
+    """``spa_draft``, launched."""
+    return launched(spa_draft(owner=by, **options), by)
+
+
+def recruitment(study: Study, channel="open_link", **columns) -> Recruitment:
+    return Recruitment.objects.create(study=study, channel=channel, **columns)
+
+
+def panel(study: Study, **columns) -> Recruitment:
+    """A generic panel that names people by ?who=, with a code for those who complete."""
+    settings = {
+        "person_parameter": "who",
+        "session_parameter": "session",
+        "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
+        "return_full": "FULL-9",
+    }
+    return recruitment(study, "generic", pool="panel", settings=settings, **columns)
