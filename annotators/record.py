@@ -92,14 +92,17 @@ def standing_of(assignment: Assignment) -> Standing:
 def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
     """Check what was sent against what the page asks: every name known, every value single and exactly one of those offered."""
     sent = Sent()
-    known = set(asks) | {slot + SKIP for slot, ask in asks.items() if ask.skip_reasons}
+    names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
+    known = {name for mine in names.values() for name in mine.values()}
+    known |= {slot + SKIP for slot, ask in asks.items() if ask.skip_reasons}
     if strange := [name for name in data if name not in known and name not in CONTROLS]:
         sent.general.append(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
         )
     for slot, ask in asks.items():
-        values, skips = data.getlist(slot), [reason for reason in data.getlist(slot + SKIP) if reason]
-        sent.typed[slot] = values[0] if values else ""
+        values = {part: data.getlist(name) for part, name in names[slot].items()}
+        skips = [reason for reason in data.getlist(slot + SKIP) if reason]
+        sent.typed.update({names[slot][part]: mine[0] if mine else "" for part, mine in values.items()})
         if skips:
             sent.typed[slot + SKIP] = skips[0]
         try:
@@ -111,17 +114,22 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
     return sent
 
 
-def _cleaned(ask: Ask, values: list[str], skips: list[str]) -> Any:
-    if len(values) > 1 or len(skips) > 1:
+def input_names(slot: str, ask: Ask) -> dict[str, str]:
+    """The names of a slot's form inputs, by part; a plain field has one, the slot itself."""
+    return {part: f"{slot}.{part}" for part in ask.field.inputs} or {"": slot}
+
+
+def _cleaned(ask: Ask, values: dict[str, list[str]], skips: list[str]) -> Any:
+    if any(len(mine) > 1 for mine in values.values()) or len(skips) > 1:
         raise Refused("Please give one answer only.")
-    value = values[0] if values else ""
+    single = {part: mine[0] if mine else "" for part, mine in values.items()}
     if skips:
         if skips[0] not in dict(ask.skip_reasons):
             raise Refused("Please choose one of the answers.")
-        if value.strip():
+        if any(value.strip() for value in single.values()):
             raise Refused("Please answer, or say that you cannot; not both.")
         return Answer(skip_reason=skips[0])
-    return ask.field.clean(value)
+    return ask.field.clean(single if ask.field.inputs else single[""])
 
 
 def _columns(ask: Ask, value: Any) -> dict[str, Any] | None:
@@ -151,7 +159,7 @@ def responses_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) ->
             rows.append(
                 Response(
                     assignment=assignment, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
-                    slot=slot, label=_label(ask, sent.typed[slot]), position=ask.position, **columns,
+                    slot=slot, label=_label(ask, sent.typed.get(slot, "")), position=ask.position, **columns,
                 )
             )  # fmt: skip
     return rows

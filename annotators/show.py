@@ -1,7 +1,7 @@
 """What templates are given: frozen records of words, labels and form fields. None leads to a system, an arm or a kind of item."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +12,11 @@ from studies.protocols import Ask, Page
 
 from .models import Assignment
 from .pages import media_id
-from .record import SKIP, Sent
+from .record import SKIP, Sent, input_names
 
 cached_markdown = lru_cache(maxsize=512)(rendered)
+# Characters of a prompt that fill about half a small screen in the column beside its outputs.
+LONG_PROMPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class ShownField:
     label: str
     position: int | None
     value: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
     skip_reasons: tuple[tuple[str, str], ...] = ()
     skip_value: str = ""
@@ -59,6 +62,25 @@ class ShownField:
     @property
     def skip_name(self) -> str:
         return self.slot + SKIP
+
+    @property
+    def template(self) -> str:
+        return self.field.template
+
+    @property
+    def group(self) -> str:
+        """The question's own slot: the boxes of a multiple choice share it."""
+        return self.slot.partition(".o")[0]
+
+    @property
+    def is_option(self) -> bool:
+        return self.group != self.slot
+
+    @property
+    def described_by(self) -> str:
+        """The ids of what is said about this field: its help, the numbers it takes, why it was refused."""
+        said = (("h", self.help), ("n", self.field.kind == "number"), ("e", self.error))
+        return " ".join(f"{self.id}-{letter}" for letter, is_there in said if is_there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +99,11 @@ class ShownItem:
     language: str
     exposures: tuple[ShownExposure, ...]
     fields: tuple[ShownField, ...] = ()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the prompt may be higher than a screen, so that it scrolls by itself beside its outputs."""
+        return len(self.prompt) + len(self.source) > LONG_PROMPT or bool(self.media and self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +166,26 @@ def shown_page(
 
 
 def _field(slot: str, ask: Ask, stored, draft, sent: Sent | None) -> ShownField:
-    value = skip = error = ""
     if sent is not None:
-        value, skip, error = sent.typed.get(slot, ""), sent.typed.get(slot + SKIP, ""), sent.errors.get(slot, "")
+        typed: Mapping[str, str] = sent.typed
     elif stored is not None:
-        value, skip = stored.get(slot, ""), stored.get(slot + SKIP, "")
-    elif draft:
-        value, skip = _first(draft.get(slot)), _first(draft.get(slot + SKIP))
+        typed = stored
+    else:
+        typed = {name: _first(values) for name, values in (draft or {}).items()}
     return ShownField(
-        slot=slot, field=ask.field, text=ask.text, help=cached_markdown(ask.help) if ask.help else "", label=ask.label,
-        position=ask.position, value=value, error=error, skip_reasons=ask.skip_reasons, skip_value=skip, is_locked=stored is not None,
-    )  # fmt: skip
+        slot=slot,
+        field=ask.field,
+        text=ask.text,
+        help=cached_markdown(ask.help) if ask.help else "",
+        label=ask.label,
+        position=ask.position,
+        value=typed.get(slot, ""),
+        values={part: typed.get(name, "") for part, name in input_names(slot, ask).items()} if ask.field.inputs else {},
+        error=sent.errors.get(slot, "") if sent is not None else "",
+        skip_reasons=ask.skip_reasons,
+        skip_value=typed.get(slot + SKIP, ""),
+        is_locked=stored is not None,
+    )
 
 
 def _first(values: Any) -> str:
@@ -191,6 +227,9 @@ def stored_texts(asks: Mapping[str, Ask], page: Page, responses) -> dict[str, st
             continue
         if r.skip_reason:
             texts[r.slot + SKIP] = r.skip_reason
+        elif asks[r.slot].field.inputs:
+            names = input_names(r.slot, asks[r.slot])
+            texts.update({names[part]: text for part, text in asks[r.slot].field.as_sent(r).items()})
         elif r.chosen_id:
             texts[r.slot] = letters.get(r.chosen_id, "")
         elif r.text:

@@ -154,7 +154,7 @@ def mismatch(study: Study) -> str:
     latest = study.designs.order_by("version").last()
     if latest is None:
         return ""
-    now = sha256_of(canonical(design_of(study)))
+    now = sha256_of(canonical(design_of(Study.objects.get(pk=study.pk))))
     return (
         ""
         if now == latest.sha256
@@ -357,7 +357,7 @@ def _coverage_problems(study: Study, drawing, systems: int, prompts: int) -> Ite
 def _contrast_problems(study: Study, sections) -> Iterator[Problem]:
     contrasts = list(study.contrasts.select_related("x", "y", "section"))
     if not contrasts:
-        yield Problem("No comparison is planned.", "contrasts")
+        yield Problem("No comparison is planned: whatever is found is exploratory.", "contrasts", False, "no_contrast")
     if contrasts and not any(contrast.role == "primary" for contrast in contrasts):
         yield Problem("No comparison is primary.", "contrasts", False, "no_primary_contrast")
     live = [section for section in sections if section.purpose == "live" and section.protocol in REGISTRY]

@@ -46,10 +46,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A single answer. ``clean`` takes the text sent ('' when absent) and gives the value to store or None."""
+    """A single answer. ``clean`` takes the text sent ('' when absent) and gives the value to store or None.
+
+    A field of several inputs (an error mark: category, severity, place) names them in ``inputs``; they are sent as
+    ``<slot>.<input>``, ``clean`` takes a dict of texts, and ``as_sent`` turns a stored row back into such a dict.
+    """
 
     kind: ClassVar[str] = ""
-    is_multiple: ClassVar[bool] = False
+    inputs: ClassVar[tuple[str, ...]] = ()
     required: bool = True
 
     @property

@@ -22,7 +22,6 @@ AMENDABLE = {
     "arm": frozenset({"reward", "minutes", "instructions"}),
     "question": frozenset({"text", "help"}),
 }
-SECOND = timedelta(seconds=1)
 TEST_NUMBERS = 1_000_000_000  # batches of tries are numbered from here, far from those that are drawn
 
 
@@ -74,7 +73,9 @@ def launch(
 ) -> Study:
     """Freeze the design, draw the batches, open the places: all or nothing."""
     acknowledged = sorted(set(acknowledged))
-    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).count()
+    if found := standing_problems(study, acknowledged):
+        raise NotReady(found)
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     wanted = study.annotators_per_batch
     count = -(-(study.target_n or 0) // wanted)
     drawn = []
@@ -184,20 +185,14 @@ def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) 
 
 def finish_due() -> int:
     """Close every study whose grace period is over. For the periodic work."""
-    due = Study.objects.filter(state=Study.State.CLOSING).annotate(
-        until=models.ExpressionWrapper(
-            models.F("closing_at")
-            + models.F("grace_seconds") * models.Value(SECOND, output_field=models.DurationField()),
-            output_field=models.DateTimeField(),
-        )
-    )
     ended = 0
-    for study in due.filter(until__lt=Now()):
-        try:
-            finish(study)
-            ended += 1
-        except NotNow:  # somebody closed it meanwhile
-            continue
+    for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
+        if study.closing_at + timedelta(seconds=study.grace_seconds) < study.now:
+            try:
+                finish(study)
+                ended += 1
+            except NotNow:  # somebody closed it meanwhile
+                continue
     return ended
 
 

@@ -1,0 +1,201 @@
+"""The life of a study: each step once, in its order, audited; a launch is all or nothing."""
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from studies import lifecycle
+from studies.design import canonical, design_of, mismatch, problems, sha256_of
+from studies.lifecycle import NotNow, NotReady
+from studies.models import AuditEvent, Output, Question, Study
+from tests.builders import add_spa, draft_study, launched, spa_draft, spa_study, user, warnings_of
+
+pytestmark = pytest.mark.django_db
+
+
+def verbs(study):
+    return list(AuditEvent.objects.filter(study=study).order_by("pk").values_list("verb", flat=True))
+
+
+def test_a_launch_freezes_draws_and_opens():
+    researcher = user()
+    study = spa_draft(owner=researcher, target_n=5)
+    study = launched(study, researcher)
+    assert (study.state, study.open_to, study.batches.count()) == ("launched", 5, 5)
+    design = study.designs.get()
+    assert design.version == 1 and design.by == researcher and design.sha256 == sha256_of(design.canonical)
+    assert design.canonical == canonical(design_of(study)) and mismatch(study) == ""
+    event = AuditEvent.objects.get(study=study, verb="launch")
+    assert event.data["sha256"] == design.sha256 and event.by == researcher
+
+
+def test_places_equal_the_target():
+    study = spa_study(target_n=5, annotators_per_batch=2)
+    assert study.batches.count() == 3 and study.open_to == 3
+
+
+BLOCKING = {
+    "no title": lambda s: s.__dict__.update(public_title=" "),
+    "no contact": lambda s: s.__dict__.update(contact=""),
+    "no target": lambda s: s.__dict__.update(target_n=None),
+    "no duration": lambda s: s.__dict__.update(minutes=None),
+    "no arm": lambda s: s.arms.get().delete(),
+    "no live section": lambda s: s.sections.exclude(purpose="screening").update(purpose="training"),
+    "a section asks nothing": lambda s: Question.objects.filter(section__protocol="rating").delete(),
+    "a question names no systems": lambda s: Question.objects.filter(section__protocol="spa").update(x=None, y=None),
+    "labels missing in a question": lambda s: Question.objects.filter(section__protocol="spa").update(text="Which?"),
+    "a wrong scale": lambda s: Question.objects.filter(section__protocol="rating").update(scale={"kind": "percent"}),
+    "no such scale": lambda s: Question.objects.filter(section__protocol="rating").update(scale={"kind": "stars"}),
+    "no such estimand": lambda s: s.contrasts.update(estimand="glory"),
+    "too few prompts": lambda s: (Output.objects.filter(prompt__key__gt="p002").delete(), s.prompts.filter(key__gt="p002").delete()),
+    "a setting that is not one": lambda s: s.sections.filter(protocol="spa").update(settings={"labels": "greek"}),
+    "m of a survey": lambda s: s.sections.filter(protocol="survey").update(m=3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BLOCKING)
+def test_a_launch_is_refused_while_something_is_missing(what):
+    study = spa_draft()
+    assert not [p for p in problems(study) if p.is_blocking]
+    BLOCKING[what](study)
+    study.save()
+    with pytest.raises(NotReady) as refused:
+        lifecycle.launch(study, None, warnings_of(study))
+    assert refused.value.problems and all(p.text for p in refused.value.problems)
+    assert Study.objects.get(pk=study.pk).is_draft and not study.batches.exists() and not study.designs.exists()
+
+
+def test_every_warning_is_acknowledged_by_name():
+    study = spa_draft(m=2, both=False)
+    assert {"one_naming_order:2", "few_prompts:2"} <= set(warnings_of(study))
+    with pytest.raises(NotReady) as refused:
+        lifecycle.launch(study, None, [])
+    assert {p.key for p in refused.value.problems} == set(warnings_of(study))
+    lifecycle.launch(study, None, warnings_of(study))
+    assert AuditEvent.objects.get(verb="launch").data["acknowledged"] == sorted(warnings_of(study))
+
+
+def test_each_step_once_and_in_order():
+    study = spa_study()
+    with pytest.raises(NotNow):
+        lifecycle.launch(study)
+    with pytest.raises(NotNow):
+        lifecycle.resume(study)
+    lifecycle.pause(study)
+    with pytest.raises(NotNow):
+        lifecycle.pause(study)
+    lifecycle.resume(study)
+    lifecycle.close(study)
+    for step in (lifecycle.close, lifecycle.pause, lifecycle.resume):
+        with pytest.raises(NotNow):
+            step(study)
+    lifecycle.finish(study)
+    with pytest.raises(NotNow):
+        lifecycle.finish(study)
+    assert verbs(study) == ["launch", "pause", "resume", "close", "finish"]
+    study.refresh_from_db()
+    assert study.launched_at <= study.closing_at <= study.closed_at
+
+
+def test_the_grace_period_ends_by_itself():
+    study = spa_study(grace_seconds=3600)
+    lifecycle.close(study)
+    assert lifecycle.finish_due() == 0
+    from datetime import timedelta
+
+    from django.db.models import QuerySet
+
+    QuerySet(Study).filter(pk=study.pk).update(
+        launched_at=timezone.now() - timedelta(hours=5), closing_at=timezone.now() - timedelta(hours=2)
+    )
+    assert lifecycle.finish_due() == 1 and Study.objects.get(pk=study.pk).state == "closed"
+
+
+def test_drawing_more_goes_on_where_the_draw_stopped():
+    study = spa_study(target_n=4, target_cap=20)
+    lifecycle.draw_more(study, 3)
+    twin = spa_study(target_n=7, title="twin")
+    keys = lambda s: [
+        list(b.placements.values_list("item__prompt__key", flat=True)) for b in s.batches.order_by("number")
+    ]  # noqa: E731 - said twice below, meant once
+    assert keys(study) == keys(twin) and Study.objects.get(pk=study.pk).open_to == 7
+
+
+def test_amendments_make_versions_and_only_some_things_can_be_amended():
+    study = spa_study()
+    arm = study.arms.get()
+    with pytest.raises(NotNow, match="Say why"):
+        lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ")
+    with pytest.raises(NotNow, match="target_n"):
+        lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer")
+    with pytest.raises(NotNow, match="Nothing would change"):
+        lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing")
+    lifecycle.amend(
+        study, {"study": {None: {"contact": "b@example.org"}}, "arm": {arm.pk: {"reward": 4}}}, reason="moved"
+    )
+    with pytest.raises(NotNow, match="only rise"):
+        lifecycle.amend(study, {"arm": {arm.pk: {"reward": 3}}}, reason="cheaper")
+    item = study.items.first()
+    design = lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="a broken text")
+    assert design.version == 3 and study.items.get(pk=item.pk).retired_in == design and mismatch(study) == ""
+    assert json.loads(design.canonical)["retired"] == [[item.section.position, item.number]]
+
+
+def test_a_retired_item_is_not_shown_to_later_people():
+    from tests.players import claimed, open_page, submitted
+
+    study = spa_study(target_n=3, prompts=4)
+    early = submitted(study, "early", until="s2.read")
+    item = study.items.first()
+    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="broken")
+    assert item.pk in {i.id for i in open_page(early)[1].items}
+    late = submitted(study, "late", until="s2.read")
+    assert late.design.version == 2 and item.pk not in {i.id for i in open_page(late)[1].items}
+    assert claimed(study, "another").design.version == 2
+
+
+def test_words_of_a_page_come_from_the_version_of_the_assignment():
+    from tests.players import claimed, open_page
+
+    study = spa_study(target_n=3)
+    early = claimed(study, "early")
+    question = Question.objects.get(section__study=study, key="fluent")
+    lifecycle.amend(study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="clearer")
+    late = claimed(study, "late")
+    words = [next(iter(open_page(a)[2].values())).text for a in (early, late)]
+    assert words == ["Do you read English fluently?", "Do you read English with ease?"]
+
+
+def test_the_design_depends_on_no_database_id():
+    first = spa_draft(title="same")
+    draft_study(title="in between")
+    second = spa_draft(title="same")
+    assert canonical(design_of(first)) == canonical(design_of(second))
+    Output.objects.filter(system__study=second).first().delete()
+    assert canonical(design_of(first)) != canonical(design_of(second))
+
+
+def test_a_pair_that_nobody_asks_about_is_found():
+    study = draft_study()
+    add_spa(study, m=4, pairs=[("beta", "alpha")])
+    systems = {s.name: s for s in study.systems.all()}
+    study.contrasts.create(x=systems["gamma"], y=systems["alpha"])
+    assert any("No question asks about gamma and alpha" in p.text for p in problems(study))
+
+
+def test_unblinding_is_recorded_once():
+    study = spa_study()
+    lifecycle.unblind(study, None, "a reviewer asked")
+    with pytest.raises(NotNow):
+        lifecycle.unblind(study, None, "again")
+    assert verbs(study) == ["launch", "unblind"]
+
+
+def test_archiving_is_for_drafts_and_closed_studies():
+    study = spa_study()
+    with pytest.raises(NotNow):
+        lifecycle.archive(study)
+    draft = spa_draft(title="draft")
+    lifecycle.archive(draft)
+    assert Study.objects.get(pk=draft.pk).archived_at
