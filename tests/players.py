@@ -28,9 +28,11 @@ def open_page(assignment: Assignment, key: str | None = None):
     standing = standing_of(assignment)
     key = key or standing.next_key
     step = standing.steps[key]
-    visit = standing.visits.get(key) or PageVisit.objects.create(
-        assignment=assignment, key=key, shown=shown_of(step.page, assignment)
-    )
+    visit = standing.visits.get(key)
+    if visit is None:
+        made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page, assignment))
+        PageVisit.objects.bulk_create([made], ignore_conflicts=True)
+        visit = PageVisit.objects.get(assignment=assignment, key=key)
     page = page_as_shown(step.page, visit.shown)
     return step, page, step.protocol.asks(page)
 

@@ -1,0 +1,109 @@
+"""Lengths made comparable at sentence ends, so that length is no proxy for quality; never an empty text in silence."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from .declared import SettingsRefused
+from .texts import is_blank, word_starts
+
+# What may follow the end of a sentence and belongs to it.
+CLOSING = "\"'\u201d\u2019\u00bb\u203a)]}\u300d\u300f\u3011\uff09*_`"
+_PAPER_END = re.compile(r'[.?!]"?')
+_SPACED_ENDS = ".!?\u2026\u061f\u06d4\u0964\u0965"
+_WIDE_ENDS = "\u3002\uff01\uff1f\uff0e\uff61"
+END_MARKS = _SPACED_ENDS + _WIDE_ENDS
+# A full stop is no end within "3.5" or "e.g. this"; a wide one needs no blank after it.
+_WHOLE_END = re.compile(
+    rf"(?:[{_WIDE_ENDS}]+[{_SPACED_ENDS}]*|[{_SPACED_ENDS}]+[{_WIDE_ENDS}]*)[{re.escape(CLOSING)}]*"
+)
+_TITLES = re.compile(r"(?<![^\W_])(?:Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|St|Mt|Jr|Sr|vs|[A-Z])\.$")
+_FOLLOWING = re.compile(r"\s*(\S)")
+
+
+def _paper_ends(text: str) -> Iterator[int]:
+    return (end.end() for end in _PAPER_END.finditer(text))
+
+
+def _whole_ends(text: str) -> Iterator[int]:
+    for end in _WHOLE_END.finditer(text):
+        after = text[end.end() : end.end() + 1]
+        is_wide = any(mark in _WIDE_ENDS for mark in end.group())
+        if is_wide or ((not after or after.isspace()) and not _goes_on(text, end)):
+            yield end.end()
+
+
+def _goes_on(text: str, end: re.Match[str]) -> bool:
+    following = _FOLLOWING.match(text, end.end())
+    if following is None:
+        return False
+    is_title = end.group() == "." and _TITLES.search(text, max(0, end.start() - 8), end.end())
+    return bool(is_title) or following.group(1).islower()
+
+
+# "paper" is the published rule to the letter. "whole" knows other scripts, takes closing quotes along and does not cut
+# within a number or after an abbreviation.
+SENTENCE_ENDS: dict[str, Callable[[str], Iterator[int]]] = {"paper": _paper_ends, "whole": _whole_ends}
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """A text after length control. `warning` is set when it could not be shortened as asked."""
+
+    text: str
+    is_changed: bool = False
+    warning: str = ""
+
+
+def trim_to_characters(text: str, limit: int, ends: str = "whole") -> Trimmed:
+    """The text up to its last sentence end at or before `limit` characters; whole where it is no longer."""
+    check_count("limit", limit)
+    if len(text) <= limit:
+        return Trimmed(text)
+    cut = max((end for end in sentence_ends(ends)(text) if end <= limit), default=0)
+    if not cut:
+        return Trimmed(text, warning=f"no sentence end before the limit of {limit} characters: kept whole")
+    return Trimmed(text[:cut], is_changed=True)
+
+
+def trim_after_words(text: str, words: int, ends: str = "whole") -> Trimmed:
+    """The text up to the end of the sentence in which its `words`-th word stands."""
+    check_count("words", words, minimum=1)
+    last_word = next(islice(word_starts(text), words - 1, None), None)
+    if last_word is None:
+        return Trimmed(text, warning=f"has fewer than {words} words: kept whole")
+    cut = next((end for end in sentence_ends(ends)(text) if end > last_word), None)
+    if cut is None:
+        return Trimmed(text, warning=f"no sentence end after word {words}: kept whole")
+    if is_blank(text[cut:]):
+        return Trimmed(text)
+    return Trimmed(text[:cut], is_changed=True)
+
+
+def trim_to_longest_of_others(
+    texts: Mapping[str, str], trimmed: Iterable[str], ends: str = "whole"
+) -> dict[str, Trimmed]:
+    """The texts of one prompt by system, those of `trimmed` no longer than the longest of all the others."""
+    trimmed = set(trimmed)
+    limit = max((len(text) for system, text in texts.items() if system not in trimmed), default=None)
+    if limit is None:
+        note = "no other system to take the length from: kept whole"
+        return {system: Trimmed(text, warning=note) for system, text in texts.items()}
+    return {
+        system: trim_to_characters(text, limit, ends) if system in trimmed else Trimmed(text)
+        for system, text in texts.items()
+    }
+
+
+def sentence_ends(ends: str) -> Callable[[str], Iterator[int]]:
+    """The rule of this name: from a text to the places where its sentences end."""
+    if ends not in SENTENCE_ENDS:
+        raise SettingsRefused(f"length: ends must be one of {', '.join(SENTENCE_ENDS)}, not “{ends}”.")
+    return SENTENCE_ENDS[ends]
+
+
+def check_count(name: str, value: int, minimum: int = 0) -> None:
+    """SettingsRefused unless the value is a whole number from `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise SettingsRefused(f"length: {name} must be a whole number from {minimum}, not {value!r}.")

@@ -1,0 +1,83 @@
+"""The one way from Markdown to HTML: instructions, consent, explanations, outputs and the documentation.
+
+The text may come from a hostile model. Raw HTML is switched off in the parser, and the parser's own output is cleaned
+once more by an allow-list, so that a fault in either alone lets nothing through.
+"""
+
+import re
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from nh3 import Cleaner
+
+# The parser needs up to 1.5 s for the worst 50,000 characters; what is longer is nobody's instruction and is shown as
+# typed.
+MAX_CHARACTERS = 50_000
+
+_TAGS = {
+    *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6"),
+    *("em", "strong", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+_ALIGNMENTS = {"left", "center", "right"}
+# A path, a fragment or a plain name. "//host" is another host's address to a browser, also when written with backslashes,
+# and what has a colon before its first slash may be a scheme.
+_WITHIN_SITE = re.compile(r"#|\.{0,2}/(?![/\\])|[\w.-]+(?:[/#?]|\Z)")
+_SCHEMES = {"http", "https", "mailto"}
+
+
+def rendered(text: str, *, has_own_links: bool = False) -> str:
+    """Safe HTML of a Markdown text (CommonMark and tables; no raw HTML, no style, no image, links that tell nobody).
+
+    `has_own_links` keeps links within this site, for texts of the project itself: in anybody else's a click could
+    lead an annotator out of the assignment.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return f"<pre>{escape(text)}</pre>\n"
+    return _cleaner(has_own_links).clean(_parser().render(text))
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("image", _image_in_words)
+    parser.core.ruler.push("alignment_without_style", _alignment_without_style)
+    return parser
+
+
+@cache
+def _cleaner(has_own_links: bool) -> "Cleaner":
+    from nh3 import Cleaner
+
+    return Cleaner(
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        tag_attribute_values={cell: {"align": _ALIGNMENTS} for cell in ("th", "td")},
+        url_schemes=_SCHEMES,
+        url_relative=_link_within_site if has_own_links else "deny",
+        link_rel="noopener nofollow",
+    )
+
+
+def _link_within_site(url: str) -> str | None:
+    return url if _WITHIN_SITE.match(url) else None
+
+
+def _image_in_words(_renderer: Any, tokens: "Sequence[Token]", index: int, _options: Any, _env: Any) -> str:
+    # A remote image would tell its host who reads the page and when; the words that stand for it remain.
+    return escape(tokens[index].content)
+
+
+def _alignment_without_style(state: Any) -> None:
+    for token in state.tokens:
+        if token.type in {"th_open", "td_open"} and "style" in token.attrs:
+            token.attrs["align"] = str(token.attrs.pop("style")).removeprefix("text-align:")

@@ -1,0 +1,440 @@
+"""Tables that people bring, read strictly: CSV and JSON lines (`archives` reads a zip of either with images).
+
+What is read is what stands there: every cell stays text ("NA", "None", "007"), nothing is guessed, shifted or filled.
+What is not a table is refused with its row and column. Files are streamed: memory grows with the longest record, not
+with the file.
+
+Rows are numbered as a spreadsheet shows them (the header is row 1, a cell with line breaks is one row); in JSON lines
+they are the lines of the file.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from math import isfinite
+from pathlib import PurePosixPath
+from typing import Any
+
+from .lines import Lines, Readable, Unreadable
+from .texts import name_key
+
+KEPT_PROBLEMS = 100
+MAX_DEPTH = 32
+CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
+JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
+DELIMITERS = (",", ";", "\t")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one file may hold; each reached limit is a problem that names it."""
+
+    bytes: int = 500 * 1024 * 1024
+    rows: int = 2_000_000
+    columns: int = 200
+    cell_characters: int = 1_000_000
+    row_characters: int = 8_000_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong at a row and a column; None where it concerns the whole file or the whole row."""
+
+    row: int | None
+    column: str | None
+    text: str
+
+    def __str__(self) -> str:
+        where = [f"row {self.row}"] if self.row is not None else []
+        where += [f"column “{self.column}”"] if self.column is not None else []
+        return f"{', '.join(where)}: {self.text}" if where else self.text
+
+
+@dataclass
+class Problems:
+    """The first problems and the count of all; an importer adds its own to the reader's."""
+
+    first: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, row: int | None, column: str | None, text: str) -> None:
+        """Counts a problem and keeps it while there is room."""
+        self.count += 1
+        if len(self.first) < KEPT_PROBLEMS:
+            self.first.append(Problem(row, column, text))
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.first)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record: texts by column; in JSON lines the values of JSON."""
+
+    number: int
+    values: Mapping[str, Any]
+
+
+@dataclass
+class Rows:
+    """A table being read; rows with a problem are left out, and `problems` is complete when the rows are exhausted."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+    problems: Problems
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.rows
+
+
+def read_rows(
+    filename: str,
+    source: bytes | Readable,
+    *,
+    known: Collection[str] = (),
+    required: Collection[str] = (),
+    limits: Limits | None = None,
+    problems: Problems | None = None,
+) -> Rows:
+    """The table in a CSV or JSON-lines file; it never raises for what the file holds, all of it is in `problems`.
+
+    Headers that differ from a `known` or `required` name only in case or blanks are read as that name. A CSV without a
+    required column has no rows; a JSON line without one is a problem of its row.
+    """
+    problems = Problems() if problems is None else problems
+    limits = limits or Limits()
+    names = {name_key(name): name for name in (*known, *required)}
+    extension = PurePosixPath(filename.replace("\\", "/")).suffix.lower()
+    try:
+        if extension not in CSV_EXTENSIONS + JSON_EXTENSIONS:
+            accepted = ", ".join(CSV_EXTENSIONS + JSON_EXTENSIONS)
+            raise Unreadable(None, f"“{filename}” is not a table: {accepted} are read.")
+        stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
+        lines = Lines(stream, limits.bytes, limits.row_characters)
+        if extension in CSV_EXTENSIONS:
+            return _csv_rows(lines, names, required, limits, problems, "\t" if extension == ".tsv" else None)
+        return _json_rows(lines, names, required, limits, problems)
+    except Unreadable as end:
+        problems.add(end.row, None, end.text)
+        return Rows((), iter(()), problems)
+
+
+# CSV
+
+
+def _csv_rows(
+    lines: Lines,
+    names: Mapping[str, str],
+    required: Collection[str],
+    limits: Limits,
+    problems: Problems,
+    delimiter: str | None,
+) -> Rows:
+    # The limit of the csv module holds for the whole process: it is only ever raised, our own comes on top.
+    csv.field_size_limit(max(csv.field_size_limit(), limits.row_characters + 1))
+    head = _head(lines)
+    reader = csv.reader(
+        _chained(head, lines), delimiter=delimiter or _delimiter(head), strict=True, doublequote=True, quotechar='"'
+    )
+    records = _records(reader, lines)
+    first = next(records, None)
+    if first is None:
+        raise Unreadable(None, "The file holds nothing but blank lines.")
+    before = problems.count
+    columns = _columns(first[1], names, limits, problems, first[0])
+    missing = [name for name in required if name not in columns]
+    if missing:
+        found = ", ".join(name for name in columns if name) or "none"
+        problems.add(first[0], None, f"no column {' or '.join(missing)}; the columns found are: {found[:500]}.")
+    if problems.count > before:
+        return Rows((), iter(()), problems)
+    return Rows(columns, _checked_records(records, columns, lines, limits, problems), problems)
+
+
+def _head(lines: Lines) -> list[str]:
+    """The lines of the header: more than one where a quoted name holds a line break."""
+    head: list[str] = []
+    quotes = 0
+    for line in lines:
+        head.append(line)
+        quotes += line.count('"')
+        if line.strip() and quotes % 2 == 0:
+            break
+    return head
+
+
+def _delimiter(head: list[str]) -> str:
+    """The one that occurs most in the header outside quotes; the order comma, semicolon, tab decides a tie."""
+    outside = re.sub(r'"[^"]*+"', "", "".join(head))
+    return max(DELIMITERS, key=outside.count)
+
+
+def _chained(head: Iterable[str], rest: Iterable[str]) -> Iterator[str]:
+    yield from head
+    yield from rest
+
+
+def _records(reader: Any, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+    number = 0
+    while True:
+        number += 1
+        lines.record_characters = 0
+        began = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise Unreadable(number, f"{_csv_error(str(error))} (the row begins in line {began}).") from error
+        except Unreadable as end:
+            end.row = end.row if end.row is not None else number
+            raise
+        # Spreadsheets write rows of nothing but delimiters below their table.
+        if any(cell.strip() for cell in cells):
+            yield number, cells
+
+
+def _csv_error(message: str) -> str:
+    if "unexpected end of data" in message:
+        return "a quote is opened and never closed"
+    if "expected after" in message:
+        return "a quote within a cell is not doubled, or text follows a closing quote"
+    if "field larger" in message:
+        return "a cell is too long; is there a quote that is never closed?"
+    return message
+
+
+def _columns(
+    cells: list[str], names: Mapping[str, str], limits: Limits, problems: Problems, row: int
+) -> tuple[str, ...]:
+    if len(cells) > limits.columns:
+        raise Unreadable(row, f"the header has {len(cells):,} columns, {limits.columns:,} are allowed.")
+    columns: list[str] = []
+    places: dict[str, int] = {}
+    for place, cell in enumerate(cells, 1):
+        key = name_key(cell)
+        if not key:
+            problems.add(row, None, f"column {place} has no name (a delimiter too many at the end of the header?).")
+        elif "\0" in cell:
+            problems.add(row, None, f"the name of column {place} holds a NUL character.")
+        elif key in places:
+            problems.add(row, cell.strip(), f"this name stands over columns {places[key]} and {place}.")
+        places.setdefault(key, place)
+        columns.append(names.get(key, cell.strip()) if key and "\0" not in cell else "")
+    return tuple(columns)
+
+
+def _checked_records(
+    records: Iterator[tuple[int, list[str]]], columns: tuple[str, ...], lines: Lines, limits: Limits, problems: Problems
+) -> Iterator[Row]:
+    read = 0
+    try:
+        for number, cells in records:
+            read += 1
+            if read > limits.rows:
+                raise Unreadable(number, f"the file has more than {limits.rows:,} rows.")
+            if len(cells) != len(columns):
+                problems.add(number, None, _ragged(len(cells), len(columns)))
+            elif _cells_are_sound(cells, number, columns, lines.has_nul, limits, problems):
+                yield Row(number, dict(zip(columns, cells, strict=True)))
+    except Unreadable as end:
+        problems.add(end.row, None, end.text)
+    else:
+        if not read:
+            problems.add(None, None, "There is no row below the header.")
+
+
+def _ragged(found: int, expected: int) -> str:
+    return f"has {found} cell{'' if found == 1 else 's'}, the header has {expected}" + (
+        "; a text with the delimiter in it needs quotes." if found > expected else "."
+    )
+
+
+def _cells_are_sound(
+    cells: list[str], number: int, columns: tuple[str, ...], has_nul: bool, limits: Limits, problems: Problems
+) -> bool:
+    is_sound = True
+    for column, cell in zip(columns, cells, strict=True):
+        if len(cell) > limits.cell_characters:
+            problems.add(number, column, f"has {len(cell):,} characters, {limits.cell_characters:,} are allowed.")
+            is_sound = False
+        elif has_nul and "\0" in cell:
+            problems.add(number, column, "holds a NUL character.")
+            is_sound = False
+    return is_sound
+
+
+# JSON lines
+
+
+class _BadLine(ValueError):
+    """A line that is no row; the message says why."""
+
+
+def _json_rows(
+    lines: Lines, names: Mapping[str, str], required: Collection[str], limits: Limits, problems: Problems
+) -> Rows:
+    rows = _json_records(lines, names, required, limits, problems)
+    first = next(rows, None)
+    if first is None:
+        return Rows((), iter(()), problems)
+    return Rows(tuple(first.values), _chained_rows(first, rows), problems)
+
+
+def _chained_rows(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+def _json_records(
+    lines: Lines, names: Mapping[str, str], required: Collection[str], limits: Limits, problems: Problems
+) -> Iterator[Row]:
+    read = 0
+    try:
+        for line in lines:
+            lines.record_characters = 0
+            if line.isspace():
+                continue
+            read += 1
+            if read > limits.rows:
+                raise Unreadable(lines.number, f"the file has more than {limits.rows:,} rows.")
+            if read == 1:
+                _check_is_lines(line, lines.number)
+            try:
+                values = _json_values(line, names, limits)
+            except _BadLine as error:
+                problems.add(lines.number, None, str(error))
+                continue
+            if _values_are_sound(values, lines.number, required, limits, problems):
+                yield Row(lines.number, values)
+    except Unreadable as end:
+        problems.add(end.row, None, end.text)
+    else:
+        if not read:
+            problems.add(None, None, "The file holds nothing but blank lines.")
+
+
+def _check_is_lines(line: str, number: int) -> None:
+    start = line.strip()
+    if start.startswith("["):
+        raise Unreadable(
+            number, "this is a JSON array; write one object a line instead, for example with: jq -c '.[]' file.json"
+        )
+    if start == "{":
+        raise Unreadable(number, "an object is spread over several lines; write one object a line, as jq -c does.")
+
+
+def _json_values(line: str, names: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+    try:
+        value = json.loads(
+            line,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refused_constant,
+            parse_float=_finite,
+            parse_int=_short_integer,
+        )
+    except json.JSONDecodeError as error:
+        raise _BadLine(f"is not JSON at character {error.pos + 1}: {error.msg}.") from error
+    except RecursionError as error:
+        raise _BadLine(f"is nested more than {MAX_DEPTH} levels deep.") from error
+    if not isinstance(value, dict):
+        raise _BadLine("is not an object such as {“prompt”: ..., “text”: ...}.")
+    if len(value) > limits.columns:
+        raise _BadLine(f"has {len(value):,} keys, {limits.columns:,} are allowed.")
+    # Counting brackets is cheap and never too low; only what looks deep or escapes characters is walked through.
+    if line.count("{") + line.count("[") > MAX_DEPTH or _ESCAPE.search(line):
+        _check_depth_and_characters(value)
+    return _named(value, names)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _BadLine(f"has the key “{_printable(twice)}” more than once.")
+    return values
+
+
+def _refused_constant(text: str) -> Any:
+    raise _BadLine(f"holds {text}, which is no number.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise _BadLine(f"holds {text[:40]}, which is too large for a number.")
+    return number
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > 100:
+        raise _BadLine(f"holds an integer of {len(text):,} digits; write it as a text.")
+    return int(text)
+
+
+def _check_depth_and_characters(value: Any) -> None:
+    waiting: list[tuple[Any, int]] = [(value, 1)]
+    while waiting:
+        each, depth = waiting.pop()
+        if isinstance(each, str):
+            _check_characters(each)
+            continue
+        if not isinstance(each, dict | list):
+            continue
+        if depth > MAX_DEPTH:
+            raise _BadLine(f"is nested more than {MAX_DEPTH} levels deep.")
+        if isinstance(each, dict):
+            waiting.extend((key, depth) for key in each)
+        waiting.extend((child, depth + 1) for child in (each.values() if isinstance(each, dict) else each))
+
+
+def _check_characters(text: str) -> None:
+    if "\0" in text:
+        raise _BadLine("holds a NUL character (\\u0000).")
+    half = _SURROGATE.search(text)
+    if half:
+        raise _BadLine(f"holds half of a surrogate pair (\\u{ord(half.group()):04x}), which is no character.")
+
+
+def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    seen: dict[str, str] = {}
+    for key, each in value.items():
+        folded = name_key(key)
+        if not folded:
+            raise _BadLine("has a key without a name.")
+        if folded in seen:
+            raise _BadLine(f"has the keys “{seen[folded]}” and “{key}”, which differ only in case or blanks.")
+        seen[folded] = key
+        values[names.get(folded, key.strip())] = each
+    return values
+
+
+def _values_are_sound(
+    values: Mapping[str, Any], number: int, required: Collection[str], limits: Limits, problems: Problems
+) -> bool:
+    before = problems.count
+    for name in required:
+        if name not in values:
+            problems.add(number, name, "is missing.")
+    for name, value in values.items():
+        if isinstance(value, str) and len(value) > limits.cell_characters:
+            problems.add(number, name, f"has {len(value):,} characters, {limits.cell_characters:,} are allowed.")
+    return problems.count == before
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()[:80]

@@ -1,0 +1,230 @@
+"""Stimuli made comparable: prompts filtered, texts normalised, lengths controlled; each step a declared setting.
+
+Nothing here changes a text unasked and nothing forgets the original: each step returns a record with the new text and
+what happened, and the caller keeps the old one (`Output.original`).
+
+The settings are one JSON object; an absent part does nothing:
+
+    {"prompt_filters": [{"filter": "begins_with_tag", "tags": ["WP"]}, ...],
+     "normalisation": {"line_breaks": true, ...},
+     "length": {"manner": "longest_of_others", "trimmed": ["human"], "ends": "whole"}}
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .declared import SettingsRefused, plain, record, settings_object
+from .lengths import (
+    Trimmed,
+    check_count,
+    sentence_ends,
+    trim_after_words,
+    trim_to_characters,
+    trim_to_longest_of_others,
+)
+from .prompt_filters import LEADING_TAG, FilteredPrompt, PromptFilter, filter_prompts, filter_settings, prompt_filter
+from .texts import is_blank
+
+__all__ = [
+    "FilteredPrompt",
+    "LengthControl",
+    "Normalisation",
+    "Normalised",
+    "Preparation",
+    "Prepared",
+    "SettingsRefused",
+    "Trimmed",
+    "filter_prompts",
+    "normalised",
+    "prepared_outputs",
+    "trim_after_words",
+    "trim_to_characters",
+    "trim_to_longest_of_others",
+]
+
+_BLANK_BEFORE = re.compile(r"(?<=\S) +(?=[,;:!?)\]}]|\.(?!\.)|n't\b|'(?:s|m|d|re|ve|ll)\b)")
+_BLANK_AFTER = re.compile(r"(?<=[(\[{]) +(?=\S)")
+# The look-behind keeps a long run of blanks within a line from being tried from each of its places.
+_TRAILING_BLANKS = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]++(?=[\r\n]|\Z)")
+_BARE_MARK = re.compile(r"^\s*(?:[:\u2013\u2014|-]\s+)?")
+
+
+def _without_byte_order_mark(text: str) -> str:
+    return text.removeprefix("\ufeff")
+
+
+def _with_unix_line_breaks(text: str) -> str:
+    return re.sub(r"\r\n?", "\n", text)
+
+
+def _without_trailing_blanks(text: str) -> str:
+    return _TRAILING_BLANKS.sub("", text).strip("\r\n")
+
+
+def _without_tokeniser_quotes(text: str) -> str:
+    return text.replace("``", '"').replace("''", '"')
+
+
+def _without_tokenised_spacing(text: str) -> str:
+    return _BLANK_AFTER.sub("", _BLANK_BEFORE.sub("", text))
+
+
+def _with_straight_quotes(text: str) -> str:
+    return text.translate({0x201C: '"', 0x201D: '"', 0x201E: '"', 0x2018: "'", 0x2019: "'", 0x201A: "'"})
+
+
+def _without_leading_tag(text: str) -> str:
+    tag = LEADING_TAG.match(text)
+    without = _BARE_MARK.sub("", text[tag.end() if tag else 0 :])
+    return text if is_blank(without) else without
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Which surface differences are removed; each a switch, all off until declared, applied in this order.
+
+    `leading_tag` is meant for prompts; `trailing_blanks` takes blank lines at both ends along; `tokenised_spacing` would
+    harm French, which has blanks before its marks.
+    """
+
+    byte_order_mark: bool = False
+    line_breaks: bool = False
+    composed: bool = False
+    leading_tag: bool = False
+    tokeniser_quotes: bool = False
+    straight_quotes: bool = False
+    tokenised_spacing: bool = False
+    trailing_blanks: bool = False
+
+
+_STEPS: dict[str, Callable[[str], str]] = {
+    "byte_order_mark": _without_byte_order_mark,
+    "line_breaks": _with_unix_line_breaks,
+    "composed": _composed,
+    "leading_tag": _without_leading_tag,
+    "tokeniser_quotes": _without_tokeniser_quotes,
+    "straight_quotes": _with_straight_quotes,
+    "tokenised_spacing": _without_tokenised_spacing,
+    "trailing_blanks": _without_trailing_blanks,
+}
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A text after normalisation and the switches that changed it."""
+
+    text: str
+    changed_by: tuple[str, ...] = ()
+    warning: str = ""
+
+
+def normalised(text: str, settings: Normalisation) -> Normalised:
+    """The text with every declared difference removed; kept as it was where nothing of it would remain."""
+    result, changed_by = text, []
+    for switch, step in _STEPS.items():
+        if getattr(settings, switch):
+            before, result = result, step(result)
+            if result != before:
+                changed_by.append(switch)
+    if is_blank(result) and not is_blank(text):
+        return Normalised(text, warning="normalisation would leave nothing: kept as it was")
+    return Normalised(result, tuple(changed_by))
+
+
+@dataclass(frozen=True)
+class LengthControl:
+    """How lengths are made comparable: `none`, `longest_of_others`, `characters` or `words`.
+
+    `trimmed` names the systems whose texts are cut; for the last two, none named means all.
+    """
+
+    manner: str = "none"
+    limit: int = 0
+    trimmed: tuple[str, ...] = ()
+    ends: str = "whole"
+
+    def __post_init__(self) -> None:
+        if self.manner not in {"none", "longest_of_others", "characters", "words"}:
+            raise SettingsRefused(
+                f"length: manner must be none, longest_of_others, characters or words, not “{self.manner}”."
+            )
+        sentence_ends(self.ends)
+        if self.manner == "longest_of_others" and not self.trimmed:
+            raise SettingsRefused("length: longest_of_others needs trimmed, the systems whose texts are cut.")
+        check_count("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """All that is done to the stimuli of a study before anybody sees them."""
+
+    prompt_filters: tuple[PromptFilter, ...] = ()
+    normalisation: Normalisation = field(default_factory=Normalisation)
+    length: LengthControl = field(default_factory=LengthControl)
+
+    @classmethod
+    def from_json(cls, settings: object) -> "Preparation":
+        """The record of settings that a person or a file wrote; SettingsRefused names what is wrong."""
+        parts = settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
+        filters = parts.get("prompt_filters", [])
+        if not isinstance(filters, list):
+            raise SettingsRefused("prompt_filters: must be a list.")
+        return cls(
+            tuple(prompt_filter(each, f"prompt_filters[{number}]") for number, each in enumerate(filters, 1)),
+            record(Normalisation, parts.get("normalisation", {}), "normalisation"),
+            record(LengthControl, parts.get("length", {}), "length"),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same settings for the design: `from_json` of it is equal."""
+        return {
+            "prompt_filters": [filter_settings(each) for each in self.prompt_filters],
+            "normalisation": asdict(self.normalisation),
+            "length": plain(asdict(self.length)),
+        }
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A text as it will be shown, with what was done to it."""
+
+    text: str
+    is_changed: bool
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict[str, Prepared]:
+    """The outputs of one prompt by system, normalised and then brought to length."""
+    clean = {system: normalised(text, preparation.normalisation) for system, text in texts.items()}
+    trimmed = _brought_to_length({system: each.text for system, each in clean.items()}, preparation.length)
+    return {
+        system: Prepared(
+            trimmed[system].text,
+            trimmed[system].text != text,
+            (*clean[system].changed_by, *(["trimmed"] if trimmed[system].is_changed else [])),
+            tuple(warning for warning in (clean[system].warning, trimmed[system].warning) if warning),
+        )
+        for system, text in texts.items()
+    }
+
+
+def _brought_to_length(texts: Mapping[str, str], length: LengthControl) -> dict[str, Trimmed]:
+    if length.manner == "longest_of_others":
+        return trim_to_longest_of_others(texts, length.trimmed, length.ends)
+    if length.manner == "none":
+        return {system: Trimmed(text) for system, text in texts.items()}
+    trim = trim_to_characters if length.manner == "characters" else trim_after_words
+    return {
+        system: trim(text, length.limit, length.ends)
+        if not length.trimmed or system in length.trimmed
+        else Trimmed(text)
+        for system, text in texts.items()
+    }

@@ -1,0 +1,291 @@
+"""Surface differences that betray a system: what a reader notices without judging what a text says.
+
+A mark that one system's texts bear and the others' do not lets annotators tell systems apart, and whatever they think
+of the mark they then think of the system. Shares and means are compared by one rule:
+
+    order the systems by the value, split them at the widest gap; warn when the gap is wide enough (MIN_SHARE_GAP, or
+    MIN_RATIO for lengths), both sides have at least MIN_TEXTS texts and the sides pooled differ by MIN_STATISTIC
+    standard errors (two proportions with pooled variance; Welch for means).
+
+Splitting at the widest gap names the one that stands apart, and not also everyone who differs from it. MIN_STATISTIC
+is high because the gap is chosen after looking, among some twenty marks.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import inf, sqrt
+
+from .lengths import SENTENCE_ENDS
+from .texts import is_blank, word_count
+
+MIN_TEXTS = 20
+MIN_SHARE_GAP = 0.03
+MIN_RATIO = 1.2
+MIN_STATISTIC = 4.0
+LONG_RUN = 20
+
+_NON_ASCII_LETTER = re.compile(r"[^\W\d_\x00-\x7f]")
+_RUN = re.compile(r"(\S)\1+")
+_TOKENISED_SPACING = re.compile(r"[ ];|\([ ]")
+_BLANKS_BEFORE_MARKS = re.compile(r"\S (?:,|[.!?:](?:\s|$))")
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<<\w|<\|\w")
+_ENTITIES = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_MARKDOWN = re.compile(
+    r"(?<![*\w])\*{1,2}[^\s*][^*\n]{0,200}\*|(?<![_\w])_[^\s_][^_\n]{0,200}_(?!\w)|^#{1,6} |^```", re.MULTILINE
+)
+_ADDRESSES = re.compile(r"\bhttps?://|\bwww\.")
+_CURLY_QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d\u201e]")
+_DAMAGED = re.compile("\ufffd|\u00e2\u20ac|\u00c3[\u0080-\u00bf]")
+_SINGLE_BREAKS = re.compile(r"[^\n\r](?:\r\n|\n|\r)(?![\n\r])")
+_BLANK_LINES = re.compile(r"\n\r?\n|\r\r")
+
+
+def _bears(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.search(text) is not None
+
+
+def longest_run(text: str) -> int:
+    """The length of the longest run of one character, blanks aside."""
+    return max((len(run.group()) for run in _RUN.finditer(text)), default=min(len(text.strip()), 1))
+
+
+def has_non_latin_letters(text: str) -> bool:
+    """Whether a letter of another script than the Latin occurs."""
+    return any(not _is_latin(letter) for letter in set(_NON_ASCII_LETTER.findall(text)))
+
+
+@lru_cache(maxsize=4096)
+def _is_latin(letter: str) -> bool:
+    name = unicodedata.name(letter, "")
+    return "LATIN" in name or name.startswith(("FEMININE ORDINAL", "MASCULINE ORDINAL", "MODIFIER LETTER"))
+
+
+def _ends_a_sentence(text: str) -> bool:
+    end = len(text.rstrip())
+    return any(stop >= end for stop in SENTENCE_ENDS["whole"](text))
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that a text bears or does not, with the words for it."""
+
+    words: str
+    bears: Callable[[str], bool]
+
+
+MARKS: dict[str, Mark] = {
+    "tokeniser_quotes": Mark("tokeniser quotes, `` and ''", lambda text: "``" in text),
+    "straight_quotes": Mark("straight quotes", lambda text: '"' in text),
+    "curly_quotes": Mark("curly quotes", _bears(_CURLY_QUOTES)),
+    "tokenised_spacing": Mark("blanks of a tokeniser, as in “ ;” and “( ”", _bears(_TOKENISED_SPACING)),
+    "blanks_before_marks": Mark("blanks before commas and full stops", _bears(_BLANKS_BEFORE_MARKS)),
+    "other_scripts": Mark("letters of a script other than Latin", has_non_latin_letters),
+    "markup": Mark("left-over markup", _bears(_MARKUP)),
+    "entities": Mark("character entities, as in &amp;", _bears(_ENTITIES)),
+    "markdown": Mark("Markdown signs, as in *this*", _bears(_MARKDOWN)),
+    "addresses": Mark("web addresses", _bears(_ADDRESSES)),
+    "damaged_encoding": Mark("signs of a damaged encoding", _bears(_DAMAGED)),
+    "single_line_breaks": Mark("single line breaks", _bears(_SINGLE_BREAKS)),
+    "blank_lines": Mark("blank lines", _bears(_BLANK_LINES)),
+    "carriage_returns": Mark("carriage returns", lambda text: "\r" in text),
+    "edge_blanks": Mark("blanks at the start or end", lambda text: text != text.strip()),
+    "capitals_only": Mark("capitals only", lambda text: text.isupper() and len(text) >= LONG_RUN),
+    "long_run": Mark(f"a run of {LONG_RUN} equal characters", lambda text: longest_run(text) >= LONG_RUN),
+    "cut_off": Mark("an end within a sentence", lambda text: not is_blank(text) and not _ends_a_sentence(text)),
+    "no_text": Mark("no text", is_blank),
+}
+LENGTHS: dict[str, Callable[[str], int]] = {"words": word_count, "characters": len}
+
+
+@dataclass
+class SurfaceProfile:
+    """Counts over one system's texts: how many bear each mark, and sums of the lengths."""
+
+    n: int = 0
+    bearing: Counter[str] = field(default_factory=Counter)
+    total: Counter[str] = field(default_factory=Counter)
+    squares: Counter[str] = field(default_factory=Counter)
+
+    def share(self, mark: str) -> float | None:
+        return self.bearing[mark] / self.n if self.n else None
+
+    def mean(self, length: str) -> float | None:
+        return self.total[length] / self.n if self.n else None
+
+    def add(self, text: str) -> None:
+        self.n += 1
+        self.bearing.update(key for key, mark in MARKS.items() if mark.bears(text))
+        for length, measure in LENGTHS.items():
+            value = measure(text)
+            self.total[length] += value
+            self.squares[length] += value * value
+
+
+@dataclass(frozen=True)
+class SurfaceWarning:
+    """A mark or a length by which `systems` stand apart: value and n on both sides, and the test statistic."""
+
+    mark: str
+    systems: tuple[str, ...]
+    value: float
+    others_value: float
+    n: int
+    others_n: int
+    statistic: float
+    text: str
+
+
+def surface_profiles(texts_by_system: Mapping[str, Iterable[str]]) -> dict[str, SurfaceProfile]:
+    """One profile a system, in one pass over the texts; none of them is kept."""
+    profiles = {}
+    for system, texts in texts_by_system.items():
+        profiles[system] = SurfaceProfile()
+        for text in texts:
+            profiles[system].add(text)
+    return profiles
+
+
+def surface_differences(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[SurfaceWarning, ...]:
+    """What betrays a system on sight, by the rule of this module, the strongest first."""
+    return differences_between(surface_profiles(texts_by_system))
+
+
+def differences_between(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
+    """The same from profiles that were filled while the texts passed by, as an import does."""
+    profiles = {name: each for name, each in profiles.items() if each.n}
+    if len(profiles) < 2:
+        return ()
+    found = [_share_warning(mark, profiles) for mark in MARKS] + [_length_warning(name, profiles) for name in LENGTHS]
+    return tuple(sorted((each for each in found if each), key=lambda each: (-abs(each.statistic), each.mark)))
+
+
+def _share_warning(mark: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
+    low, high, gap = _split({name: each.bearing[mark] / each.n for name, each in profiles.items()}, lambda a, b: b - a)
+    if gap < MIN_SHARE_GAP:
+        return None
+    systems, others = _the_fewer(high, low)
+    n, others_n = (sum(profiles[name].n for name in side) for side in (systems, others))
+    value, others_value = (
+        sum(profiles[name].bearing[mark] for name in side) / count for side, count in ((systems, n), (others, others_n))
+    )
+    pooled = (value * n + others_value * others_n) / (n + others_n)
+    statistic = _ratio(value - others_value, sqrt(pooled * (1 - pooled) * (1 / n + 1 / others_n)))
+    text = (
+        f"{MARKS[mark].words}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
+    )
+    return _warning(mark, systems, value, others_value, n, others_n, statistic, text)
+
+
+def _length_warning(length: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
+    means = {name: each.total[length] / each.n for name, each in profiles.items()}
+    low, high, ratio = _split(means, lambda a, b: b / a if a else (inf if b else 1.0))
+    if ratio < MIN_RATIO:
+        return None
+    systems, others = _the_fewer(high, low)
+    (value, n, error), (others_value, others_n, others_error) = (
+        _pooled_mean(length, [profiles[name] for name in side]) for side in (systems, others)
+    )
+    statistic = _ratio(value - others_value, sqrt(error + others_error))
+    text = f"{length}: {value:.0f} on average in the texts of {_names(systems)}, {others_value:.0f} in the others'."
+    return _warning(length, systems, value, others_value, n, others_n, statistic, text)
+
+
+def _warning(
+    mark: str,
+    systems: tuple[str, ...],
+    value: float,
+    others_value: float,
+    n: int,
+    others_n: int,
+    statistic: float,
+    text: str,
+) -> SurfaceWarning | None:
+    if min(n, others_n) < MIN_TEXTS or abs(statistic) < MIN_STATISTIC:
+        return None
+    return SurfaceWarning(mark, systems, value, others_value, n, others_n, statistic, text)
+
+
+def _split(
+    values: Mapping[str, float], distance: Callable[[float, float], float]
+) -> tuple[tuple[str, ...], tuple[str, ...], float]:
+    order = sorted(values, key=lambda name: (values[name], name))
+    gaps = [distance(values[a], values[b]) for a, b in zip(order, order[1:], strict=False)]
+    widest = max(range(len(gaps)), key=lambda i: gaps[i])
+    return tuple(order[: widest + 1]), tuple(order[widest + 1 :]), gaps[widest]
+
+
+def _the_fewer(high: tuple[str, ...], low: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    # Between two systems, or two halves, the mark that is there is named rather than the one that is missing.
+    return (high, low) if len(high) <= len(low) else (low, high)
+
+
+def _pooled_mean(length: str, profiles: list[SurfaceProfile]) -> tuple[float, int, float]:
+    n = sum(each.n for each in profiles)
+    mean = sum(each.total[length] for each in profiles) / n
+    squares = sum(each.squares[length] for each in profiles)
+    variance = max(squares - n * mean * mean, 0.0) / (n - 1) if n > 1 else 0.0
+    return mean, n, variance / n
+
+
+def _ratio(difference: float, error: float) -> float:
+    if error:
+        return difference / error
+    return 0.0 if not difference else inf if difference > 0 else -inf
+
+
+def _names(systems: tuple[str, ...]) -> str:
+    return " and ".join(sorted(systems))
+
+
+# The same thing twice, and nothing at all.
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """One text in several places; a place is (system, prompt)."""
+
+    places: tuple[tuple[str, str], ...]
+
+    @property
+    def is_between_systems(self) -> bool:
+        return len({system for system, _ in self.places}) > 1
+
+
+def empty(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+    """The (system, prompt) of every output (system, prompt, text) that shows nothing."""
+    return tuple((system, prompt) for system, prompt, text in outputs if is_blank(text))
+
+
+def duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate, ...]:
+    """Equal texts from two systems, or twice from one; blanks around a text aside, empty ones left out."""
+    places: dict[bytes, list[tuple[str, str]]] = {}
+    for system, prompt, text in outputs:
+        if not is_blank(text):
+            # Digests instead of texts: a study may hold more text than memory.
+            digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
+            places.setdefault(digest, []).append((system, prompt))
+    return tuple(Duplicate(tuple(found)) for found in places.values() if len(found) > 1)
+
+
+@dataclass(frozen=True)
+class RepeatedPrompt:
+    """A prompt that one batch holds several times."""
+
+    batch: str
+    prompt: str
+    times: int
+
+
+def prompts_twice_in_one_batch(batches: Iterable[tuple[str, Iterable[str]]]) -> tuple[RepeatedPrompt, ...]:
+    """Every prompt that an annotator would meet again within one batch, from (batch, its prompts)."""
+    return tuple(
+        RepeatedPrompt(batch, prompt, times)
+        for batch, prompts in batches
+        for prompt, times in Counter(prompts).items()
+        if times > 1
+    )

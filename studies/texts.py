@@ -1,0 +1,115 @@
+"""What a text may be, and how long it is: the rules for every text that users, files and programs give."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+
+READING_SPEED = 240  # words a minute: the speed of the reading load printed for the story study
+
+_LINE_BREAK = re.compile(r"\r\n?")
+# Cc without \t and \n; Cs. PostgreSQL refuses NUL and surrogates with an error of its own, the other controls no
+# browser shows.
+_REFUSED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_ZERO_WIDTH_CATEGORIES = frozenset({"Cf", "Mn", "Me", "Zs", "Zl", "Zp", "Cc"})
+_LETTERS_OF_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters by category that print nothing
+
+# Scripts without spaces between words, by how many words a letter makes.
+_IDEOGRAPHIC = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # noqa: E501 - one character class reads better unbroken
+_UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+_WIDE_PUNCTUATION = "\u3000-\u3004\u3008-\u3020\u3030\u303d\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_WORD = re.compile(rf"[{_IDEOGRAPHIC}]|[{_UNSPACED}]{{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATION}]+")
+_HAS_UNSPACED_SCRIPT = re.compile(rf"[{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATION}]")
+
+
+class TextRefused(ValueError):
+    """A text that is not stored; the message says why, to a person."""
+
+
+def clean_text(value: object, *, is_required: bool = False, max_length: int | None = None, field: str = "text") -> str:
+    """The text with line breaks as \\n, or TextRefused with a message that names the field and the character's place.
+
+    Nothing else is changed: blanks, typography and direction marks are part of what an annotator judges.
+    `max_length` counts code points, as browsers' `maxlength` nearly does and the database does.
+    """
+    if not isinstance(value, str):
+        raise TextRefused(f"{field}: must be a text, not {_type_in_words(value)}.")
+    text = _LINE_BREAK.sub("\n", value)
+    refused = _REFUSED.search(text)
+    if refused:
+        raise TextRefused(f"{field}: {_refusal(refused.group())} at character {refused.start() + 1}.")
+    if is_required and is_blank(text):
+        raise TextRefused(f"{field}: must not be empty.")
+    if max_length is not None and len(text) > max_length:
+        raise TextRefused(f"{field}: has {len(text):,} characters, {max_length:,} are allowed.")
+    return text
+
+
+def clean_name(value: object, *, max_length: int = 200, field: str = "name") -> str:
+    """A name or key: one line, NFC, without blanks around it and without characters that hide or turn it."""
+    text = unicodedata.normalize("NFC", clean_text(value, is_required=True, field=field)).strip()
+    for number, character in enumerate(text, 1):
+        if unicodedata.category(character) in {"Cf", "Zl", "Zp", "Cc"} and character not in "\u200c\u200d":
+            raise TextRefused(f"{field}: holds an invisible character (U+{ord(character):04X}) at character {number}.")
+    if len(text) > max_length:
+        raise TextRefused(f"{field}: has {len(text):,} characters, {max_length:,} are allowed.")
+    return text
+
+
+def name_key(name: str) -> str:
+    """What two names share when a person would read them as the same (case, width, composition, blanks)."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
+    return " ".join(visible.split())
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of the text would be seen: blanks, zero-width characters, marks without a letter."""
+    return all(
+        character in _LETTERS_OF_BLANKS or unicodedata.category(character) in _ZERO_WIDTH_CATEGORIES
+        for character in text
+    )
+
+
+def word_starts(text: str) -> Iterator[int]:
+    """Where each word begins, counted as in `word_count`."""
+    return (word.start() for word in _WORD.finditer(text))
+
+
+def word_count(text: str) -> int:
+    """How many words a reader has before them.
+
+    Words are what blanks separate. Scripts without blanks are counted as word processors do: an ideograph or kana is
+    a word; Thai, Lao, Burmese and Khmer make one of every four letters or marks. Wide punctuation is no word.
+    """
+    if text.isascii() or not _HAS_UNSPACED_SCRIPT.search(text):
+        return len(text.split())
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def reading_minutes(words: float, words_per_minute: float = READING_SPEED) -> float:
+    """Minutes that so many words take at a stated speed."""
+    if not (math.isfinite(words) and words >= 0):
+        raise ValueError(f"words: must be a number from 0, not {words}.")
+    if not (math.isfinite(words_per_minute) and words_per_minute > 0):
+        raise ValueError(f"words_per_minute: must be a number above 0, not {words_per_minute}.")
+    return words / words_per_minute
+
+
+def _refusal(character: str) -> str:
+    number = ord(character)
+    if number == 0:
+        return "holds a NUL character"
+    if 0xD800 <= number <= 0xDFFF:
+        return f"holds half of a surrogate pair (U+{number:04X}), which is no character,"
+    return f"holds a control character (U+{number:04X})"
+
+
+def _type_in_words(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return {"list": "a list", "dict": "an object", "bytes": "bytes"}.get(type(value).__name__, type(value).__name__)

@@ -1,0 +1,180 @@
+"""Many at once: nothing lost, nothing doubled, no place given twice, no deadlock. On SQLite and on PostgreSQL."""
+
+import random
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from django.db import connection, connections
+from django.utils import timezone
+
+from annotators import assign
+from annotators.models import Assignment, Response
+from annotators.record import Closed, Conflict, Elsewhere, record_page, standing_of
+from studies.models import Batch
+from tests.builders import spa_study
+from tests.players import answered, claimed, form, open_page, plausible, submitted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def all_at_once(work, arguments, threads):
+    """Run ``work`` on every argument, the first ``threads`` of them released together; gives results and errors."""
+    start = Barrier(threads)
+
+    def run(place, argument):
+        try:
+            if place < threads:
+                start.wait(30)
+            return work(argument)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [future.result() for future in [pool.submit(run, n, a) for n, a in enumerate(arguments)]]
+
+
+def counts_are_true(study):
+    held = Counter(Assignment.objects.filter(study=study, released_at=None).values_list("batch", flat=True))
+    return all(batch.claimed == held[batch.pk] <= batch.wanted for batch in Batch.objects.filter(study=study))
+
+
+def claim(study):
+    return lambda person: assign.claim_batch(study, assign.annotator_of("panel", person)).outcome
+
+
+def test_every_person_gets_one_place_however_many_tabs_they_open():
+    study = spa_study(target_n=12)
+    tabs = [f"p{n % 12}" for n in range(36)]
+    random.Random(1).shuffle(tabs)
+    assert set(all_at_once(claim(study), tabs, 12)) == {"claimed"}
+    assert Assignment.objects.filter(study=study).count() == 12 and counts_are_true(study)
+
+
+def test_no_more_people_than_places():
+    study = spa_study(target_n=5, annotators_per_batch=2)
+    outcomes = Counter(all_at_once(claim(study), [f"p{n}" for n in range(30)], 12))
+    assert outcomes == {"claimed": 6, "wait": 24} and counts_are_true(study)
+
+
+def test_a_page_sent_by_many_at_once_is_stored_once():
+    study = spa_study(target_n=1)
+    assignment = submitted(study, "w", until="s2.ask")
+    _, page, asks = open_page(assignment)
+    answers = [form(**plausible(asks, random.Random(n % 2))) for n in range(12)]
+
+    def send(data):
+        try:
+            return record_page(
+                Assignment.objects.select_related("study").get(pk=assignment.pk), page.key, data
+            ).following
+        except Conflict:
+            return "conflict"
+
+    outcomes = Counter(all_at_once(send, answers, 12))
+    assert outcomes == {"s3.p1": 6, "conflict": 6}
+    assert Response.objects.filter(assignment=assignment, slot__startswith="s2").count() == len(asks)
+
+
+def test_last_pages_race_the_sweeper_and_nothing_is_lost():
+    """Each finished answer set is either in time or late, never gone; the place is given to at most one."""
+    study = spa_study(target_n=10)
+    people = [submitted(study, f"p{n}", until="s4") for n in range(10)]
+    for assignment in people:
+        open_page(assignment)
+    Assignment.objects.update(reserved_until=timezone.now() - timedelta(seconds=1))
+
+    def act(what):
+        kind, assignment = what
+        if kind == "sweep":
+            return assign.sweep()
+        if kind == "claim":
+            return assign.claim_batch(study, assign.annotator_of("panel", f"new{assignment.pk}")).outcome
+        return answered(assignment, "s4").following
+
+    acts = [(kind, assignment) for assignment in people for kind in ("send", "sweep", "claim")]
+    random.Random(5).shuffle(acts)
+    all_at_once(act, acts, 10)
+    assert Assignment.objects.filter(pk__in=[a.pk for a in people], submitted_at__isnull=False).count() == 10
+    assert counts_are_true(study)
+
+
+def play(study, seed):
+    """One person who does as people do: starts, dawdles, loses the place, comes back, finishes or leaves."""
+    rng = random.Random(seed)
+    outcome = "?"
+    for _ in range(3):
+        claim = assign.claim_batch(study, assign.annotator_of("panel", f"p{rng.randint(0, 25)}"))
+        outcome = claim.outcome
+        if outcome != "claimed":
+            continue
+        assignment = claim.assignment
+        for _ in range(rng.randint(1, 8)):
+            act = rng.random()
+            try:
+                if act < 0.6:
+                    loaded = Assignment.objects.select_related("study").get(pk=assignment.pk)
+                    key = standing_of(loaded).next_key
+                    if key is None:
+                        break
+                    answered(loaded, key)
+                elif act < 0.75:
+                    assign.release(assignment.pk, "expired")
+                elif act < 0.85:
+                    assign.revive(assignment.pk)
+                elif act < 0.9:
+                    assign.sweep()
+                elif act < 0.95:
+                    assign.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                else:
+                    assign.withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    break
+            except (Closed, Elsewhere, Conflict):
+                continue
+    return outcome
+
+
+@pytest.mark.parametrize("people, threads", [(24, 8), pytest.param(300, 30, marks=pytest.mark.slow)])
+def test_people_doing_everything_at_once(people, threads):
+    study = spa_study(target_n=15, annotators_per_batch=2)
+    all_at_once(lambda seed: play(study, seed), range(people), threads)
+    assert counts_are_true(study)
+    late = Assignment.objects.filter(study=study, is_late=True)
+    assert not late.filter(released_at=None).exists()
+    doubled = Counter(Response.objects.filter(assignment__study=study).values_list("assignment", "slot"))
+    assert not doubled or max(doubled.values()) == 1
+    finished = Assignment.objects.filter(study=study, submitted_at__isnull=False, withdrawn_at=None)
+    assert all(standing_of(a).next_key is None for a in finished)
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no row locks to skip")
+def test_full_is_not_said_while_a_claim_may_yet_be_undone():
+    """A transaction that holds the last place and rolls back: the other person waits for it, and gets the place."""
+    from threading import Event, Thread
+
+    from django.db import transaction
+
+    study = spa_study(target_n=1)
+    held, outcomes = Event(), []
+
+    def hold_and_undo():
+        try:
+            with transaction.atomic():
+                claimed(study, "first")
+                held.set()
+                connection.cursor().execute("SELECT pg_sleep(0.5)")
+                raise RuntimeError
+        except RuntimeError:
+            pass
+        finally:
+            connections.close_all()
+
+    holder = Thread(target=hold_and_undo)
+    holder.start()
+    assert held.wait(10)
+    outcomes.append(claim(study)("second"))
+    holder.join()
+    assert outcomes == ["claimed"] and counts_are_true(study)

@@ -1,0 +1,101 @@
+import json
+
+import pytest
+
+from studies.declared import SettingsRefused
+from studies.prompt_filters import (
+    FILTERS,
+    SPA_PROMPT_FILTERS,
+    BeginsWith,
+    BeginsWithTag,
+    CopiesAtMost,
+    EndsInPunctuation,
+    HasNone,
+    HasNoQuestion,
+    HasNoTagResidue,
+    WordLimits,
+    filter_prompts,
+    filter_settings,
+    prompt_filter,
+)
+
+
+@pytest.mark.parametrize(
+    ("each", "kept", "dropped", "reason"),
+    [
+        (BeginsWithTag(("WP",)), "[ wp ] You wake.", "[EU] You wake.", "does not begin with [WP]"),
+        (BeginsWithTag(("WP", "TT")), "(TT) You wake.", "You wake [WP].", "[WP] or [TT]"),
+        (BeginsWith("Once upon a time"), " once Upon a time, x", "Once, x", "does not begin with “Once upon a time”"),
+        (HasNoQuestion(), "You wake.", "Who are you? Say.", "has a question mark"),
+        (HasNoQuestion(), "You wake!", "\u8ab0\uff1f", "has a question mark"),
+        (EndsInPunctuation(), "You wake.", "You wake", "does not end in punctuation"),
+        (EndsInPunctuation(), "He said ``Run.'' ", "He said ``Run''", "does not end in punctuation"),
+        (EndsInPunctuation(), "\u4f60\u9192\u4e86\u3002", "", "does not end in punctuation"),
+        (EndsInPunctuation(marks="!"), "Run!", "Run.", "does not end in punctuation"),
+        (HasNoTagResidue(), "Children are named.", ": Children are named.", "begins with “:”"),
+        (HasNoTagResidue(), "``Hello'', he said.", "[ Horror ] You wake.", "begins with the tag [ Horror ]"),
+        (WordLimits(minimum=3), "one two three", "one two", "has 2 words, fewer than 3"),
+        (WordLimits(maximum=3), "one two three", "one two three four", "has 4 words, more than 3"),
+        (HasNone(("covid", "corona")), "A fair opens.", "COVID again.", "has “covid”"),
+        (CopiesAtMost(("a b c d e f g h",), 0.8, 3), "x y z u v w", "a b c d e f", "copies 100% of a reference"),
+    ],
+)
+def test_each_filter_keeps_and_drops_with_a_reason(each, kept, dropped, reason):
+    assert each.reason(kept) == ""
+    assert reason in each.reason(dropped)
+
+
+def test_prompts_are_dropped_by_the_first_filter_they_fail_in_the_order_given():
+    prompts = [
+        ("p1", "[WP] You wake up."),
+        ("p2", "[WP] Who are you?"),
+        ("p3", "[EU] You wake up?"),
+        ("p4", "[WP] You wake up"),
+    ]
+    found = filter_prompts(prompts, SPA_PROMPT_FILTERS)
+    assert [(each.key, each.is_kept, each.filter) for each in found] == [
+        ("p1", True, ""),
+        ("p2", False, "has_no_question"),
+        ("p3", False, "begins_with_tag"),
+        ("p4", False, "ends_in_punctuation"),
+    ]
+    assert all(bool(each.reason) is not each.is_kept for each in found)
+
+
+def test_every_filter_survives_being_written_down():
+    every = [
+        BeginsWithTag(("WP",)),
+        BeginsWith("Once"),
+        HasNoQuestion(),
+        EndsInPunctuation(),
+        HasNoTagResidue(),
+        WordLimits(1, 9),
+        HasNone(("x",)),
+        CopiesAtMost(("y",)),
+    ]
+    assert {each.name for each in every} == set(FILTERS)
+    for each in every:
+        assert prompt_filter(json.loads(json.dumps(filter_settings(each))), "prompt_filters[1]") == each
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("begins_with", "must be an object"),
+        ({}, "filter must be one of begins_with_tag"),
+        ({"filter": "regex"}, "not 'regex'"),
+        ({"filter": ["begins_with"]}, "filter must be one of"),
+        ({"filter": "begins_with"}, "begins_with: missing 1 required positional argument: 'text'"),
+        ({"filter": "begins_with", "text": 3}, "begins_with.text: must be a text, not 3"),
+        ({"filter": "begins_with_tag", "tags": "WP"}, "tags: must be a list of texts"),
+        ({"filter": "begins_with_tag", "tags": [""]}, "tags: must be a list of texts"),
+        ({"filter": "has_no_question", "marks": "?"}, "does not know marks; it knows none"),
+        ({"filter": "word_limits", "minimum": True}, "minimum: must be a whole number"),
+        ({"filter": "word_limits", "minimum": 9, "maximum": 3}, "minimum not above maximum"),
+        ({"filter": "copies_at_most", "references": ["a"], "share": 1.5}, "share must lie between 0 and 1"),
+    ],
+)
+def test_settings_that_cannot_be_carried_out_are_refused_by_name(settings, message):
+    with pytest.raises(SettingsRefused) as refused:
+        prompt_filter(settings, "prompt_filters[2]")
+    assert message in str(refused.value)
