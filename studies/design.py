@@ -17,7 +17,8 @@ from .texts import reading_minutes, word_count
 SCHEMA = "heval.design/1"
 STUDY_FIELDS = (
     "title", "public_title", "language", "seed", "keeps_origin_out", "exclusion_group", "purpose", "instructions", "consent",
-    "debriefing", "institution", "approval_number", "contact", "retention", "content_warning", "batches_per_annotator",
+    "debriefing", "institution", "approval_number", "contact", "retention", "content_warning",
+    "preparation", "batches_per_annotator",
     "annotators_per_batch", "coverage", "section_order", "target_kind", "target_n", "target_cap", "replaces_excluded",
     "stopping_rule", "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
     "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",

@@ -121,6 +121,12 @@ class Study(models.Model):
     retention = models.CharField(max_length=300, blank=True, help_text="What is kept, and how long.")
     content_warning = models.CharField(max_length=300, blank=True)
 
+    preparation = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="How the stimuli were prepared (studies.stimuli.Preparation).",
+    )
     batches_per_annotator = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
     annotators_per_batch = models.PositiveSmallIntegerField(
         default=1, validators=[MinValueValidator(1)], help_text="How many annotators are given the same batch."
