@@ -1,0 +1,1 @@
+"""The demo study: four programs and a human author continue the openings of fables."""

@@ -1,0 +1,135 @@
+"""Makes the demo's stimuli: `python -m studies.demo.make` writes demo.jsonl, the same bytes each time."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from .ngrams import END, NGrams, names_among, tokenised, uncapitalised, written
+
+HERE = Path(__file__).parent
+STIMULI = HERE / "demo.jsonl"
+SEED = 1867  # the year of the translation
+HUMAN = "human"
+ORDERS = {"order-1": 1, "order-2": 2, "order-3": 3, "order-5": 5}
+SYSTEMS = (*ORDERS, HUMAN)  # each is expected to be preferred to the one before it
+SHORTEST, LONGEST = 50, 110
+LENGTH_SLACK = 0.15
+
+# Title, and how many sentences are the prompt. What follows is the human continuation; no writer learns from any of it.
+HELD_OUT = {
+    "The Bat and the Weasels": 2,
+    "The Lion and the Mouse": 2,
+    "The Kingdom of the Lion": 2,
+    "The Fisherman Piping": 1,
+    "The Hare and the Tortoise": 1,
+    "The Boasting Traveler": 1,
+    "The Boy and the Filberts": 1,
+    "The Mischievous Dog": 2,
+    "The Father and His Two Daughters": 2,
+    "The Huntsman and the Fisherman": 1,
+    "The Fox and the Crow": 1,
+    "The Two Dogs": 1,
+    "The Shepherd and the Sea": 1,
+    "The Oak and the Reeds": 1,
+    "The Fisherman and the Little Fish": 1,
+    "The Swollen Fox": 1,
+    "The Two Frogs": 2,
+    "The Peasant and the Eagle": 1,
+    "The Image of Mercury and the Carpenter": 1,
+    "The Crow and the Raven": 1,
+    "The Trees and the Axe": 2,
+    "The Crow and the Pitcher": 1,
+    "The Jackdaw and the Doves": 1,
+    "The Seller of Images": 1,
+}
+
+# Words that hurt, or that make a reader of today smile at the wrong place. The held-out continuations have none either.
+UNWELCOME = re.compile(
+    r"kill(s|ed|ing)?|slain|slay|slaughter\w*|blood|dead|death|die[ds]?|devour\w*|lacerated|strangle\w*|poison|"
+    r"wound\w*|maimed|mortal|drowned|victim|enslaved|eaten|tear|body|cocks?|butt",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A fable that no writer learns from, cut into the prompt and the human continuation."""
+
+    key: str
+    title: str
+    prompt: str
+    continuation: str
+
+
+def fables() -> dict[str, str]:
+    """The corpus: title and text of each fable."""
+    blocks = (HERE / "corpus.txt").read_text(encoding="ascii").split("\n\n")
+    return dict(block.strip().split("\n", 1) for block in blocks)
+
+
+def held_out(corpus: dict[str, str]) -> list[HeldOut]:
+    """The fables of HELD_OUT, numbered in its order."""
+    return [
+        HeldOut(f"fable-{number:02}", title, *_cut(corpus[title], sentences))
+        for number, (title, sentences) in enumerate(HELD_OUT.items(), 1)
+    ]
+
+
+def _cut(text: str, sentences: int) -> tuple[str, str]:
+    tokens = tokenised(text)
+    ends = [place for place, token in enumerate(tokens, 1) if token == END]
+    prompt = written(tokens[: ends[sentences - 1]])
+    if not text.startswith(prompt + " "):
+        raise ValueError(f"prompt: {prompt!r} is not how its fable begins.")
+    return prompt, text[len(prompt) + 1 :]
+
+
+def training(corpus: dict[str, str]) -> list[list[str]]:
+    """What the writers learn from: the tokens of every fable that is not held out, capitals as `tokenised` left them."""
+    return [tokenised(text) for title, text in corpus.items() if title not in HELD_OUT]
+
+
+def is_welcome(word: str) -> bool:
+    """Whether a reader may be shown the word."""
+    return not UNWELCOME.fullmatch(word)
+
+
+def lines() -> Iterator[dict[str, object]]:
+    """One record a prompt: key, source, prompt and the outputs by system."""
+    corpus = fables()
+    texts = training(corpus)
+    names = names_among(texts)
+    learned = [uncapitalised(tokens, names) for tokens in texts]
+    writers = {system: NGrams(learned, order) for system, order in ORDERS.items()}
+    for fable in held_out(corpus):
+        before = uncapitalised(tokenised(fable.prompt), names)
+        words = _allowed(len(fable.continuation.split()))
+        # Length and quotes are seen before a word is read, so the programs' texts are like the human's in both.
+        has_speech = '"' in fable.continuation
+        outputs = {}
+        for system, writer in writers.items():
+            # A generator for each text, so that a change of one writer leaves the others' words as they were.
+            rng = Random(f"{SEED}/{fable.key}/{system}")
+            outputs[system] = written(writer.continuation(before, words, has_speech, rng, is_welcome))
+        yield {
+            "key": fable.key,
+            "source": fable.title,
+            "prompt": fable.prompt,
+            "outputs": {**outputs, HUMAN: fable.continuation},
+        }
+
+
+def _allowed(words: int) -> range:
+    return range(max(SHORTEST, round(words * (1 - LENGTH_SLACK))), min(LONGEST, round(words * (1 + LENGTH_SLACK))) + 1)
+
+
+def stimuli() -> bytes:
+    """The file's content."""
+    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines()).encode()
+
+
+if __name__ == "__main__":
+    STIMULI.write_bytes(stimuli())
