@@ -125,7 +125,7 @@ class Drawing:
                 offered = []
             else:
                 supply = supplies.setdefault(
-                    (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, arm.name)
+                    (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
                 )
                 offered = supply.take(section.m, held)
             pool = Pool(offered, self.systems[arm.pk], self.outputs, self.made.get(section.pk, ()))

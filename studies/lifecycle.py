@@ -73,6 +73,7 @@ def launch(
 ) -> Study:
     """Freeze the design, draw the batches, open the places: all or nothing."""
     acknowledged = sorted(set(acknowledged))
+    study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
     if found := standing_problems(study, acknowledged):
         raise NotReady(found)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
