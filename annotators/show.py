@@ -117,13 +117,22 @@ class ShownPage:
     labels: tuple[str, ...]
 
     @property
+    def all_fields(self) -> list[ShownField]:
+        """Every field of the page, in the order in which the page shows them."""
+        inside = (
+            shown
+            for item in self.items
+            for shown in (*(f for exposure in item.exposures for f in exposure.fields), *item.fields)
+        )
+        return [*inside, *self.fields]
+
+    @property
+    def has_fields(self) -> bool:
+        return bool(self.all_fields)
+
+    @property
     def errors(self) -> list[ShownField]:
-        everywhere = [
-            *self.fields,
-            *(f for i in self.items for f in i.fields),
-            *(f for i in self.items for e in i.exposures for f in e.fields),
-        ]
-        return [shown for shown in everywhere if shown.error]
+        return [shown for shown in self.all_fields if shown.error]
 
 
 def _output(format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str) -> ShownOutput:

@@ -1,5 +1,6 @@
 """Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""
 
+from decimal import Decimal
 from functools import wraps
 from urllib.parse import urlencode
 
@@ -97,9 +98,8 @@ def entry(request, key):
     words = public_words(study)
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
-    if repeated or any(
-        "\x00" in value or "\ud800" <= max(value, default="") <= "\udfff" for value in parameters.values()
-    ):
+    # U+FFFD is what is left of bytes that were no text.
+    if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
         return _landing(
             request, recruitment, words, problem="This link is not right. Please start from the panel again."
         )
@@ -173,9 +173,18 @@ def _landing(request, recruitment, words, status=200, **more):
         "consent": cached_markdown(words["consent"]) if words["consent"] else "",
         "reward": reward,
         "currency": recruitment.currency or words["currency"],
+        "pays": bool(reward and Decimal(reward)),
+        "per_hour": _per_hour(reward, words["minutes"]),
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
     return render(request, "annotate/landing.html", context | more, status=status)
+
+
+def _per_hour(reward, minutes) -> str:
+    """What the reward comes to an hour, '' where that cannot be said."""
+    if not reward or not minutes or not Decimal(reward):
+        return ""
+    return str((Decimal(reward) * 60 / minutes).quantize(Decimal("0.01")))
 
 
 def _way_back(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> Return:
@@ -398,11 +407,13 @@ def withdraw(request, code):
 
 @for_annotators
 def more_time(request, code):
-    """Keep the place longer: as often as wished."""
+    """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(code)
     assign.extend(assignment)
+    if key := request.GET.get("page", "").replace("\x00", "")[:40]:
+        save_draft(assignment, key, request.POST)
     return HttpResponseRedirect(f"/p/{code}/")
 
 
@@ -425,9 +436,10 @@ def inquire(request, code):
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
         error = error or ("Please use at most 2000 characters." if text else "Please write a few words.")
-    return render(
-        request, "annotate/inquiry.html", _inquiry_context(assignment, error=error), status=422 if error else 200
-    )
+    # What was refused comes back to be corrected.
+    typed = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
+    context = _inquiry_context(assignment, error=error, **typed)
+    return render(request, "annotate/inquiry.html", context, status=422 if error else 200)
 
 
 def _inquiry_context(assignment, **more):
