@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
@@ -243,6 +243,12 @@ def sweep(limit: int = 500) -> int:
     )
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
     return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+
+
+def miscounted_batches() -> list[tuple[int, int, int]]:
+    """(batch id, claimed, assignments that hold a place) where the two differ. Empty, unless something is broken."""
+    held = Count("assignments", filter=Q(assignments__released_at=None))
+    return list(Batch.objects.annotate(held=held).exclude(claimed=F("held")).values_list("pk", "claimed", "held"))
 
 
 def extend(assignment: Assignment) -> bool:

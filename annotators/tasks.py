@@ -1,0 +1,49 @@
+"""The periodic work around places and personal data."""
+
+import logging
+from datetime import timedelta
+
+from django.db.models.functions import Now
+
+from studies import jobs, lifecycle
+from studies.models import Study
+
+from . import assign
+from .models import Assignment, PanelIdentity
+
+logger = logging.getLogger("heval.annotators")
+
+
+@jobs.every(60)
+def give_back_expired_places() -> int:
+    """Places whose time is over go to the next person."""
+    return assign.sweep()
+
+
+@jobs.every(60)
+def end_grace_periods() -> int:
+    """Studies that were closed long enough ago take no more answers."""
+    return lifecycle.finish_due()
+
+
+@jobs.every(3600)
+def erase_panel_ids() -> int:
+    """Raw ids of people all of whose studies were closed longer ago than those studies declared."""
+    due = [
+        study.pk
+        for study in Study.objects.filter(state=Study.State.CLOSED).annotate(now=Now())
+        if study.closed_at + timedelta(days=study.erase_after_days) < study.now
+    ]
+    Assignment.objects.filter(study__in=due).exclude(external_ids={}).update(external_ids={})
+    kept = Assignment.objects.exclude(study__in=due).values("annotator")
+    over = PanelIdentity.objects.filter(ciphertext__isnull=False).exclude(annotator__in=kept)
+    return over.update(ciphertext=None, purge_at=None)
+
+
+@jobs.every(3600)
+def count_places() -> int:
+    """A check that what batches say is what assignments are; a difference is a fault, and is logged as one."""
+    wrong = assign.miscounted_batches()
+    for number, claimed, held in wrong[:20]:
+        logger.error("batch %s says %s places are claimed, %s assignments hold one", number, claimed, held)
+    return len(wrong)
