@@ -1,0 +1,123 @@
+"""What every function does to its arguments first: one shape, one type, a clear refusal."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Below this spread (of values, or of a standard error) a t statistic only measures rounding.
+DEGENERATE = 1e-12
+
+
+def vector(values: npt.ArrayLike, name: str) -> FloatArray:
+    """`values` as a one-dimensional array of floats; None becomes NaN, which means missing.
+
+    Raises ValueError, naming the argument, for anything but one dimension of finite or missing numbers.
+
+    >>> vector([1, None, 3], "ratings").tolist()
+    [1.0, nan, 3.0]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got {array.ndim}")
+    _refuse_infinite(array, name)
+    return array
+
+
+def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
+    """`values` as a two-dimensional array of floats; see `vector`.
+
+    >>> matrix([[1, 2], [None, 4]], "xy_percent").shape
+    (2, 2)
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"{name}: expected two dimensions, got {array.ndim}")
+    _refuse_infinite(array, name)
+    return array
+
+
+def present(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
+    """The values that are not missing, and how many were.
+
+    >>> kept, n_missing = present([0.2, None, 0.4], "scores")
+    >>> kept.tolist(), n_missing
+    ([0.2, 0.4], 1)
+    """
+    array = vector(values, name)
+    kept = array[~np.isnan(array)]
+    return kept, len(array) - len(kept)
+
+
+def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
+    """Labels of any kind as integers 0..G-1, and G. Raises ValueError unless there are `length` of them.
+
+    >>> positions, n_groups = codes(["b", "a", "b"], "annotators", 3)
+    >>> positions.tolist(), n_groups
+    ([1, 0, 1], 2)
+    """
+    array = np.asarray(labels)
+    if array.shape != (length,):
+        raise ValueError(f"{name}: expected {length} labels, got an array of shape {array.shape}")
+    if array.dtype == object:
+        missing = [row for row, label in enumerate(array.tolist()) if label is None]
+        if missing:
+            raise ValueError(f"{name}: row {missing[0]} has no label")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"{name}: row {int(np.flatnonzero(np.isnan(array))[0])} has no label")
+    if array.dtype.kind in "iu" and length:
+        low, high = int(array.min()), int(array.max())
+        if high - low < 4 * length + 1024:
+            # Labels that are already small integers need no sorting, which a million rows would notice.
+            shifted = array.astype(np.int64) - low
+            seen = np.bincount(shifted) > 0
+            return (np.cumsum(seen) - 1)[shifted], int(seen.sum())
+    found, inverse = np.unique(array, return_inverse=True)
+    return np.asarray(inverse, dtype=np.int64), len(found)
+
+
+def totals(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+    """The sum of the values in each group; shape (n_groups,).
+
+    >>> totals(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
+    [4.0, 2.0]
+    """
+    return np.asarray(np.bincount(positions, weights=values, minlength=n_groups), dtype=np.float64)
+
+
+def sizes_of(positions: IntArray, n_groups: int) -> FloatArray:
+    """The number of members of each group, as floats; shape (n_groups,).
+
+    >>> sizes_of(np.array([0, 1, 0]), 2).tolist()
+    [2.0, 1.0]
+    """
+    return np.asarray(np.bincount(positions, minlength=n_groups), dtype=np.float64)
+
+
+def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -> None:
+    """Raises ValueError, naming the argument and the row, where a value lies outside the closed bounds.
+
+    >>> refuse_outside(np.array([0.2, 1.2]), (0, 1), "scores")
+    Traceback (most recent call last):
+        ...
+    ValueError: scores: row 1 is 1.2, outside 0..1
+    """
+    outside = np.flatnonzero((values < bounds[0]) | (values > bounds[1]))
+    if len(outside):
+        row = int(outside[0])
+        raise ValueError(f"{name}: row {row} is {values.flat[row]:g}, outside {bounds[0]:g}..{bounds[1]:g}")
+
+
+def refuse_level(level: float) -> None:
+    """Raises ValueError unless `level` is a confidence level, strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level: {level!r} is not strictly between 0 and 1")
+
+
+def _refuse_infinite(array: FloatArray, name: str) -> None:
+    if np.isinf(array).any():
+        raise ValueError(f"{name}: row {int(np.argwhere(np.isinf(array))[0][0])} is infinite")

@@ -1,0 +1,296 @@
+"""Resampling of units, from their sums and counts, never from rows.
+
+Rows that share an annotator are not independent, so what is resampled is the annotator: one draw of weights for all
+annotators serves every mean of a report as one matrix product, and the cost does not grow with the number of rows.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import basic, betting
+from analysis.stats.arrays import (
+    DEGENERATE,
+    FloatArray,
+    codes,
+    matrix,
+    refuse_level,
+    refuse_outside,
+    sizes_of,
+    totals,
+    vector,
+)
+from analysis.stats.results import Estimate, Interval, Warning
+
+RESAMPLES = 9999
+BLOCK = 512
+
+
+def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """How often each unit appears in each bootstrap sample, in blocks of shape (up to 512, n_units).
+
+    >>> sum(block.shape[0] for block in multinomial_weights(5, 1000, np.random.default_rng(0)))
+    1000
+    """
+    for start in range(0, resamples, BLOCK):
+        size = min(BLOCK, resamples - start)
+        drawn = rng.integers(0, n_units, size=(size, n_units))
+        drawn += np.arange(size)[:, None] * n_units
+        yield np.bincount(drawn.ravel(), minlength=size * n_units).reshape(size, n_units).astype(np.float64)
+
+
+def dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """The weights of the Bayesian bootstrap, up to their sum: standard exponentials, in blocks (up to 512, n_units).
+
+    Source: Rubin 1981, The Bayesian bootstrap.
+
+    >>> next(dirichlet_weights(3, 2, np.random.default_rng(0))).shape
+    (2, 3)
+    """
+    for start in range(0, resamples, BLOCK):
+        yield rng.standard_exponential(size=(min(BLOCK, resamples - start), n_units))
+
+
+def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[FloatArray]) -> FloatArray:
+    """Resampled means of several columns: (weights @ sums) / (weights @ counts), NaN where nothing was drawn.
+
+    `sums` and `counts` have shape (n_units, n_columns): what each unit contributes to the numerator and to the
+    denominator (0 and 0 where it contributes nothing). Returns shape (resamples, n_columns).
+
+    >>> weights = iter([np.array([[2.0, 0.0], [1.0, 1.0]])])
+    >>> ratio_draws([[1.0], [3.0]], [[1.0], [2.0]], weights).ravel().round(4).tolist()
+    [1.0, 1.3333]
+    """
+    numerators, denominators = matrix(sums, "sums"), matrix(counts, "counts")
+    if numerators.shape != denominators.shape:
+        raise ValueError(f"counts: shape {denominators.shape} where sums has {numerators.shape}")
+    # Where nobody missed a question all columns share one denominator, and multiplying it once halves the work.
+    kinds: dict[bytes, int] = {}
+    kind = [kinds.setdefault(column.tobytes(), len(kinds)) for column in np.ascontiguousarray(denominators.T)]
+    distinct = denominators[:, [kind.index(number) for number in range(len(kinds))]]
+    draws = []
+    for block in weights:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            draws.append((block @ numerators) / (block @ distinct)[:, kind])
+    return np.concatenate(draws)
+
+
+def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | None:
+    """The percentile bootstrap interval: numpy's linear quantiles of the draws. None where draws are undefined.
+
+    Source: Genie (Khashabi et al. 2021), section 4, for a leaderboard's means.
+
+    >>> interval = percentile_interval(np.arange(101.0))
+    >>> round(interval.low, 6), interval.high
+    (2.5, 97.5)
+    """
+    refuse_level(level)
+    if len(draws) == 0 or not np.isfinite(draws).all():
+        return None
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(level, float(low), float(high), "percentile")
+
+
+def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:
+    """The bias-corrected and accelerated bootstrap interval; None where it is undefined (constant data).
+
+    `jackknife` holds the estimate without each unit in turn. With z0 the normal quantile of the share of draws below
+    the estimate (ties count half) and a = sum(d^3) / (6 sum(d^2)^1.5), d = mean(jackknife) - jackknife, the quantile
+    taken is Phi(z0 + (z0 + z) / (1 - a (z0 + z))).
+
+    Source: Efron 1987, Better bootstrap confidence intervals.
+
+    >>> bca_interval(1.0, np.ones(10), np.ones(5)) is None
+    True
+    """
+    refuse_level(level)
+    if len(draws) == 0 or not np.isfinite(draws).all() or not np.isfinite(jackknife).all():
+        return None
+    share = (float(np.mean(draws < estimate)) + float(np.mean(draws <= estimate))) / 2
+    distance = np.mean(jackknife) - jackknife
+    spread = float(np.sum(distance**2))
+    if not 0 < share < 1 or spread < DEGENERATE**2:
+        return None
+    bias = float(special.ndtri(share))
+    acceleration = float(np.sum(distance**3)) / (6 * spread**1.5)
+    ends = []
+    for probability in ((1 - level) / 2, (1 + level) / 2):
+        z = bias + float(special.ndtri(probability))
+        shrink = 1 - acceleration * z
+        if shrink <= 0:
+            return None
+        ends.append(float(special.ndtr(bias + z / shrink)))
+    low, high = np.quantile(draws, ends)
+    return Interval(level, float(low), float(high), "bca")
+
+
+def leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """The ratio sum(sums) / sum(counts) without each unit in turn; shape (n_units,).
+
+    >>> leave_one_out(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
+    [4.0, 3.5, 1.5]
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((np.sum(sums) - sums) / (np.sum(counts) - counts))
+
+
+def interval_from_draws(
+    estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, method: str, level: float
+) -> Interval | None:
+    """The interval of one ratio by `method` ("bca" or "percentile"); BCa falls back to percentile, then to None.
+
+    >>> interval_from_draws(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
+    True
+    """
+    if method not in ("bca", "percentile"):
+        raise ValueError(f"method: {method!r} is neither bca nor percentile")
+    interval = None
+    if method == "bca":
+        here = counts > 0
+        interval = bca_interval(estimate, draws, leave_one_out(sums[here], counts[here]), level)
+    if interval is None:
+        interval = percentile_interval(draws, level)
+    if interval is None or interval.high - interval.low < DEGENERATE:
+        return None
+    return interval
+
+
+def bootstrap_mean(
+    values: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    method: str = "bca",
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    bounds: tuple[float, float] | None = None,
+    analysis: str = "bootstrap_mean",
+    estimand: str = "mean",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """The mean of the values with a bootstrap interval over clusters (annotators).
+
+    `values` has shape (n_rows,), NaN missing; `clusters` the label of each row's cluster (each row its own where
+    None). Clusters are resampled with all their rows, so the mean is label-weighted: sum of sums over sum of counts.
+    Constant data within `bounds` fall back to a betting interval over the clusters' means, which is also shown
+    (warning `ceiling`) where nine answers in ten are equal and there are fewer than 100 clusters.
+
+    >>> result = bootstrap_mean([0, 0.25, 0.5, 1, 1, 0.75], rng=np.random.default_rng(0), resamples=999)
+    >>> round(result.estimate, 4), result.interval.method
+    (0.5833, 'bca')
+    """
+    refuse_level(level)
+    array = vector(values, "values")
+    labels = np.arange(len(array)) if clusters is None else np.asarray(clusters)
+    positions, _ = codes(labels, "clusters", len(array))
+    here = ~np.isnan(array)
+    kept = array[here]
+    if bounds is not None:
+        refuse_outside(kept, bounds, "values")
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "mode": mode,
+        "n_rows": len(kept),
+        "settings": {"method": method, "level": level, "resamples": resamples, "bounds": bounds},
+    }
+    if len(kept) == 0:
+        return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
+    positions, n_clusters = codes(positions[here], "clusters", len(kept))
+    sums = totals(positions, kept, n_clusters)
+    counts = sizes_of(positions, n_clusters)
+    mean = float(np.mean(kept))
+    common |= {"n": n_clusters, "n_clusters": n_clusters, "estimate": mean, "detail": {"n_missing": int((~here).sum())}}
+    if n_clusters == 1:
+        return Estimate(status="n_lt_2", reason="one cluster has no spread", **common)
+    draws = ratio_draws(sums[:, None], counts[:, None], multinomial_weights(n_clusters, resamples, rng))[:, 0]
+    interval = interval_from_draws(mean, draws, sums, counts, method=method, level=level)
+    cluster_means = sums / counts
+    bet = None if bounds is None else betting.betting_interval(cluster_means, level=level, bounds=bounds)
+    if interval is None:
+        return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
+    warnings: tuple[Warning, ...] = ()
+    if bet is not None and n_clusters < basic.CEILING_N and _largest_share(kept) >= basic.CEILING_SHARE:
+        detail = {f"{interval.method}_low": interval.low, f"{interval.method}_high": interval.high}
+        warnings = (Warning("ceiling", "warn", {"largest_share": _largest_share(kept), **detail}),)
+        interval = bet
+    return Estimate(interval=interval, warnings=warnings, **common)
+
+
+def posterior_above(draws: FloatArray, null: float) -> float:
+    """The share of Bayesian bootstrap draws above `null`, a draw equal to it counting half.
+
+    >>> posterior_above(np.array([0.4, 0.5, 0.6, 0.7]), 0.5)
+    0.625
+    """
+    return (float(np.mean(draws > null)) + float(np.mean(draws >= null))) / 2
+
+
+def bayesian_bootstrap(
+    values: npt.ArrayLike,
+    *,
+    null: float,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    analysis: str = "bayesian_bootstrap",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """The posterior probability that the mean exceeds `null`, with the units' weights unknown and nothing else assumed.
+
+    `values` has shape (n,), one value a unit. Weights are drawn from a flat Dirichlet distribution. The estimate is
+    the probability, which is not 1 - p and carries no test; detail has the credible interval of the mean.
+
+    >>> result = bayesian_bootstrap([0.6, 0.7, 0.5, 0.9], null=0.5, rng=np.random.default_rng(0), resamples=999)
+    >>> result.estimate
+    1.0
+    """
+    array = vector(values, "values")
+    kept = array[~np.isnan(array)]
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": f"posterior probability that the mean exceeds {null:g}",
+        "unit": unit,
+        "mode": mode,
+        "n_rows": len(kept),
+        "settings": {"null": null, "level": level, "resamples": resamples},
+    }
+    edge = basic.degenerate(kept, **{key: value for key, value in common.items() if key != "n_rows"})
+    if edge is not None:
+        # The law's estimate is a mean; here it would be read as a probability.
+        return Estimate(n=len(kept), status=edge.status, reason=edge.reason, **common)
+    draws = ratio_draws(kept[:, None], np.ones((len(kept), 1)), dirichlet_weights(len(kept), resamples, rng))[:, 0]
+    return posterior_estimate(draws, n=len(kept), null=null, level=level, common=common)
+
+
+def posterior_estimate(draws: FloatArray, *, n: int, null: float, level: float, common: dict[str, Any]) -> Estimate:
+    """The read-out of `bayesian_bootstrap` from draws that were made already; `common` holds the other fields.
+
+    >>> common = {"analysis": "a", "estimand": "b", "unit": "annotator"}
+    >>> posterior_estimate(np.array([0.6, 0.7]), n=2, null=0.5, level=0.95, common=common).estimate
+    1.0
+    """
+    credible = percentile_interval(draws, level)
+    ends = {} if credible is None else {"level": level, "low": credible.low, "high": credible.high}
+    return Estimate(n=n, estimate=posterior_above(draws, null), detail={"mean_credible": ends}, **common)
+
+
+def monte_carlo_error(share: float, resamples: int) -> float:
+    """The standard error of a share of resamples, sqrt(p (1 - p) / B).
+
+    >>> round(monte_carlo_error(0.05, 9999), 5)
+    0.00218
+    """
+    return math.sqrt(share * (1 - share) / resamples)
+
+
+def _largest_share(values: FloatArray) -> float:
+    _, counts = np.unique(values, return_counts=True)
+    return float(counts.max()) / len(values)

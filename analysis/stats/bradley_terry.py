@@ -1,0 +1,379 @@
+"""Bradley-Terry strengths from probabilities: a ranking of systems out of comparisons of pairs.
+
+P[x > y] = 1 / (1 + exp(-(b_x - b_y))). Answers are probabilities, not wins, so the likelihood is the fractional
+(quasi-binomial) one of Papke and Wooldridge 1996: 0 and 1 need no clipping, and the standard errors are a sandwich over
+annotators. The point estimate needs only the sum and the count of each ordered pair; rows are touched once, for scores.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import basic
+from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, sizes_of, totals, vector
+from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
+from analysis.stats.results import Estimate, Warning
+
+MAX_STEPS = 100
+TOLERANCE = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class BradleyTerry:
+    """A fitted comparison model of K systems.
+
+    `strengths` (log-odds against the reference, which is 0) has one Estimate a system, `framing` the intercept of
+    being named first where it was asked for. `covariance` (K, K) has zeros for the reference; differences of strengths
+    are tested with it. `probabilities` (K, K) are the fitted P[row > column], `observed` the mean answers in the same
+    form, NaN where a pair was not asked, and observed - probabilities is what the model does not explain. `components`
+    are the groups of systems that comparisons connect: only within one may systems be ranked.
+    """
+
+    status: str
+    reason: str
+    strengths: tuple[Estimate, ...]
+    framing: Estimate | None
+    covariance: FloatArray
+    probabilities: FloatArray
+    observed: FloatArray
+    components: tuple[tuple[int, ...], ...]
+    n_clusters: int
+    n_rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dict for `results.plain`."""
+        return {
+            "status": self.status,
+            "reason": self.reason,
+            "strengths": list(self.strengths),
+            "framing": self.framing,
+            "covariance": self.covariance,
+            "probabilities": self.probabilities,
+            "observed": self.observed,
+            "components": self.components,
+            "n_clusters": self.n_clusters,
+            "n_rows": self.n_rows,
+        }
+
+
+def fractional_bradley_terry(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    n_systems: int,
+    reference: int = 0,
+    framing: bool = False,
+    level: float = 0.95,
+    analysis: str = "spa.ranking",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> BradleyTerry:
+    """Strengths of systems from answers P[first > second] in 0..1, clustered by annotator.
+
+    `first` and `second` have shape (n_rows,) with system numbers 0..n_systems-1 in the order in which the question
+    named them, `values` the answers (NaN missing), `clusters` the annotators. With `framing` the model has a constant
+    for the system named first; it is identified only if that column does not lie in the span of the differences (orders
+    mixed, or a directed cycle of questions). Systems that no chain of comparisons connects: status `not_identified`,
+    and `components` says which may be ranked among themselves; a system that always got 0 or 1: `separation`.
+
+    The covariance is CR1, G / (G - 1) (N - 1) / (N - k), and tests refer to t(G - 1); under six annotators there are
+    none. `n` of each strength counts annotators.
+
+    Raises ValueError, naming the argument and the row, for a system out of range, a system compared with itself or an
+    answer outside 0..1.
+
+    >>> fit = fractional_bradley_terry([0, 0, 1, 1, 0, 0], [1, 1, 2, 2, 2, 2], [.7, .6, .55, .65, .8, .7],
+    ...                                [1, 2, 1, 2, 1, 2], n_systems=3)
+    >>> [round(strength.estimate, 6) for strength in fit.strengths]
+    [0.0, -0.642586, -1.070343]
+    """
+    refuse_level(level)
+    answers = vector(values, "values")
+    x = _systems(first, "first", len(answers), n_systems)
+    y = _systems(second, "second", len(answers), n_systems)
+    itself = np.flatnonzero(x == y)
+    if len(itself):
+        raise ValueError(f"second: row {int(itself[0])} compares system {int(x[itself[0]])} with itself")
+    if not 0 <= reference < n_systems:
+        raise ValueError(f"reference: {reference} is not one of {n_systems} systems")
+    refuse_outside(answers, (0.0, 1.0), "values")
+    positions, _ = codes(np.asarray(clusters), "clusters", len(answers))
+    here = ~np.isnan(answers)
+    x, y, answers = x[here], y[here], answers[here]
+    positions, n_clusters = codes(positions[here], "clusters", len(answers))
+
+    cells = x * n_systems + y
+    counts = sizes_of(cells, n_systems**2).reshape(n_systems, n_systems)
+    sums = totals(cells, answers, n_systems**2).reshape(n_systems, n_systems)
+    settings = {"reference": reference, "framing": framing, "level": level}
+    common: dict[str, Any] = {
+        "unit": unit,
+        "mode": mode,
+        "n": n_clusters,
+        "n_clusters": n_clusters,
+        "n_rows": len(answers),
+        "settings": settings,
+    }
+    favour = sums + (counts - sums).T
+    asked = counts + counts.T
+    with np.errstate(invalid="ignore"):
+        observed = np.where(asked > 0, favour / asked, np.nan)
+    components = connected(asked > 0)
+    status, reason = _problem(len(answers), components, favour)
+    if status != "ok":
+        return _undefined(status, reason, n_systems, observed, components, framing, analysis, common)
+
+    others = [system for system in range(n_systems) if system != reference]
+    named = np.argwhere(counts > 0)
+    design = np.zeros((len(named), n_systems))
+    design[np.arange(len(named)), named[:, 0]] = 1
+    design[np.arange(len(named)), named[:, 1]] -= 1
+    design = design[:, others]
+    is_framing_identified = False
+    if framing:
+        with_constant = np.column_stack([design, np.ones(len(named))])
+        is_framing_identified = np.linalg.matrix_rank(with_constant) > np.linalg.matrix_rank(design)
+        if is_framing_identified:
+            design = with_constant
+    weights, shares = counts[counts > 0], sums[counts > 0] / counts[counts > 0]
+    coefficients, information = _newton(design, weights, shares)
+    if coefficients is None or information is None:
+        reason = "the likelihood has no maximum: some preference is without exception"
+        return _undefined("separation", reason, n_systems, observed, components, framing, analysis, common)
+
+    strengths = np.zeros(n_systems)
+    strengths[others] = coefficients[: len(others)]
+    constant = float(coefficients[-1]) if is_framing_identified else 0.0
+    residuals = answers - special.expit(strengths[x] - strengths[y] + constant)
+    scores = np.zeros((n_clusters, n_systems))
+    flat = totals(positions * n_systems + x, residuals, n_clusters * n_systems)
+    flat -= totals(positions * n_systems + y, residuals, n_clusters * n_systems)
+    scores = flat.reshape(n_clusters, n_systems)[:, others]
+    if is_framing_identified:
+        scores = np.column_stack([scores, totals(positions, residuals, n_clusters)])
+    n_rows, k = len(answers), design.shape[1]
+    bread = np.linalg.inv(information)
+    sandwich = bread @ (scores.T @ scores) @ bread
+    if n_clusters > 1 and n_rows > k:
+        sandwich = sandwich * (n_clusters / (n_clusters - 1) * (n_rows - 1) / (n_rows - k))
+
+    warnings = cluster_warnings(sizes_of(positions, n_clusters), name=unit)
+    covariance = np.zeros((n_systems, n_systems))
+    covariance[np.ix_(others, others)] = sandwich[: len(others), : len(others)]
+    estimates = tuple(
+        _strength(
+            float(strengths[system]),
+            float(covariance[system, system]),
+            f"log-odds of system {system} against system {reference}",
+            is_reference=system == reference,
+            warnings=warnings,
+            level=level,
+            common={"analysis": f"{analysis}.strength", **common},
+        )
+        for system in range(n_systems)
+    )
+    intercept = None
+    if framing:
+        intercept = _framing(constant, sandwich, is_framing_identified, warnings, level, analysis, common)
+    return BradleyTerry(
+        status="ok",
+        reason="",
+        strengths=estimates,
+        framing=intercept,
+        covariance=covariance,
+        probabilities=np.asarray(special.expit(strengths[:, None] - strengths[None, :]), dtype=np.float64),
+        observed=observed,
+        components=components,
+        n_clusters=n_clusters,
+        n_rows=n_rows,
+    )
+
+
+def connected(linked: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    """The groups of nodes that links (in either direction) join; `linked` has shape (K, K).
+
+    >>> connected(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
+    ((0, 1), (2,))
+    """
+    reach = reachable(linked | linked.T)
+    groups = {tuple(int(node) for node in np.flatnonzero(row)) for row in reach}
+    return tuple(sorted(groups))
+
+
+def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which node can be reached from which along directed links, itself included; shapes (..., K, K).
+
+    >>> reachable(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool))[0].tolist()
+    [True, True, True]
+    """
+    n_nodes = linked.shape[-1]
+    reach = (linked | np.eye(n_nodes, dtype=bool)).astype(np.float32)
+    length = 1
+    while length < n_nodes:
+        reach = (np.matmul(reach, reach) > 0).astype(np.float32)
+        length *= 2
+    return np.asarray(reach > 0)
+
+
+def _systems(values: npt.ArrayLike, name: str, length: int, n_systems: int) -> IntArray:
+    array = np.asarray(values)
+    if array.shape != (length,):
+        raise ValueError(f"{name}: expected {length} systems, got an array of shape {array.shape}")
+    if length and array.dtype.kind not in "iu":
+        raise ValueError(f"{name}: systems are numbered with integers")
+    array = array.astype(np.int64)
+    wrong = np.flatnonzero((array < 0) | (array >= n_systems))
+    if len(wrong):
+        raise ValueError(f"{name}: row {int(wrong[0])} is {int(array[wrong[0]])}, not one of {n_systems} systems")
+    return array
+
+
+def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], favour: FloatArray) -> tuple[str, str]:
+    if n_rows == 0:
+        return "no_data", "no comparison to analyse"
+    if len(components) > 1:
+        return "not_identified", "no chain of comparisons connects all systems; rank only within a component"
+    reach = reachable(favour > 0)
+    if not np.all(reach & reach.T):
+        return "separation", "some systems were preferred over others without exception, so their distance is unbounded"
+    return "ok", ""
+
+
+def _newton(design: FloatArray, weights: FloatArray, shares: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
+    """Newton's method on the cells; None where it does not settle, as happens without a maximum."""
+    coefficients = np.zeros(design.shape[1])
+    deviance = math.inf
+    for _ in range(MAX_STEPS):
+        linear = design @ coefficients
+        expected = special.expit(linear)
+        information = (design * (weights * expected * (1 - expected))[:, None]).T @ design
+        score = design.T @ (weights * (shares - expected))
+        try:
+            step = np.linalg.solve(information, score)
+        except np.linalg.LinAlgError:
+            return None, None
+        now = float(np.sum(weights * (np.logaddexp(0, linear) - shares * linear)))
+        if now > deviance + 1e-9 * abs(deviance):
+            step = step / 2
+        deviance = now
+        coefficients = coefficients + step
+        if float(np.max(np.abs(step))) < TOLERANCE:
+            return np.asarray(coefficients), np.asarray(information)
+        if float(np.max(np.abs(coefficients))) > 40:
+            return None, None
+    return None, None
+
+
+def _strength(
+    value: float,
+    variance: float,
+    estimand: str,
+    *,
+    is_reference: bool,
+    warnings: tuple[Warning, ...],
+    level: float,
+    common: dict[str, Any],
+) -> Estimate:
+    if is_reference:
+        return Estimate(
+            estimand=estimand,
+            status="not_applicable",
+            reason="the reference is 0 by definition",
+            estimate=0.0,
+            **common,
+        )
+    n_clusters = common["n_clusters"]
+    if n_clusters < 2:
+        return Estimate(
+            estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
+        )
+    se, df = math.sqrt(max(0.0, variance)), n_clusters - 1
+    if se < 1e-12:
+        return Estimate(
+            estimand=estimand,
+            status="zero_variance",
+            reason="all annotators gave the same answers",
+            estimate=value,
+            warnings=warnings,
+            **common,
+        )
+    return Estimate(
+        estimand=estimand,
+        estimate=value,
+        interval=basic.t_interval(value, se, df, level=level, method="cr1_t"),
+        test=basic.t_test("clustered_t", value, 0.0, se, df) if n_clusters >= TOO_FEW_CLUSTERS else None,
+        warnings=warnings,
+        detail={"se": se},
+        **common,
+    )
+
+
+def _framing(
+    constant: float,
+    sandwich: FloatArray,
+    is_identified: bool,
+    warnings: tuple[Warning, ...],
+    level: float,
+    analysis: str,
+    common: dict[str, Any],
+) -> Estimate:
+    estimand = "log-odds bonus of the system named first"
+    named = {"analysis": f"{analysis}.framing", **common}
+    if not is_identified:
+        return Estimate(
+            estimand=estimand,
+            status="not_identified",
+            reason="the questions asked cannot tell being named first from being better",
+            warnings=(Warning("order_not_identified"),),
+            **named,
+        )
+    return _strength(
+        constant,
+        float(sandwich[-1, -1]),
+        estimand,
+        is_reference=False,
+        warnings=warnings,
+        level=level,
+        common=named,
+    )
+
+
+def _undefined(
+    status: str,
+    reason: str,
+    n_systems: int,
+    observed: FloatArray,
+    components: tuple[tuple[int, ...], ...],
+    framing: bool,
+    analysis: str,
+    common: dict[str, Any],
+) -> BradleyTerry:
+    empty = np.full((n_systems, n_systems), np.nan)
+    strengths = tuple(
+        Estimate(
+            analysis=f"{analysis}.strength",
+            estimand=f"log-odds of system {system}",
+            status=status,
+            reason=reason,
+            **common,
+        )
+        for system in range(n_systems)
+    )
+    intercept = None
+    if framing:
+        intercept = Estimate(
+            analysis=f"{analysis}.framing",
+            estimand="log-odds bonus of the system named first",
+            status=status,
+            reason=reason,
+            **common,
+        )
+    return BradleyTerry(
+        status, reason, strengths, intercept, empty, empty, observed, components, common["n_clusters"], common["n_rows"]
+    )

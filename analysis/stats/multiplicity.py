@@ -1,0 +1,158 @@
+"""Several tests at once: families that are declared, and never shrink.
+
+A family is the list of comparisons that a study planned to make. A comparison that could not be tested in the end
+(nobody left, no variance) still counts, with p = 1: otherwise excluding people would make the rest more significant.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.stats.arrays import FloatArray
+from analysis.stats.results import Estimate
+
+# Thresholds for one, two, three stars. The SPA paper's table uses the first scheme.
+STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A declared family: its name, the keys of all planned comparisons, and how p-values are adjusted within it."""
+
+    name: str
+    planned: tuple[str, ...]
+    method: str = "holm"
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method: {self.method!r} is none of {', '.join(METHODS)}")
+        twice = sorted({key for key in self.planned if self.planned.count(key) > 1})
+        if twice:
+            raise ValueError(f"planned: {twice[0]!r} stands twice in the family {self.name}")
+
+
+def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Holm's step-down adjustment: strong control of the family-wise error, never less powerful than Bonferroni.
+
+    The k-th smallest of m p-values becomes the running maximum of (m - k + 1) p. `size` is the number of planned
+    tests; None marks a test that was planned and is missing.
+
+    Source: Holm 1979; used for Table 1 of the SPA paper.
+
+    >>> [round(p, 4) for p in holm([0.04, 0.0001, 0.0004, 0.003, 0.17])]
+    [0.08, 0.0005, 0.0016, 0.009, 0.17]
+    >>> holm([0.02, None])
+    [0.04, None]
+    """
+    return _adjust(pvalues, size, _holm)
+
+
+def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Bonferroni's adjustment, min(1, m p). Source: Clark et al. 2021, section 2.4, with m = 15.
+
+    >>> bonferroni([0.02, 0.4], size=4)
+    [0.08, 1.0]
+    """
+    return _adjust(pvalues, size, lambda array: array * len(array))
+
+
+def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Benjamini and Hochberg's adjustment for the false discovery rate: for exploration only, and labelled so.
+
+    >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
+    [0.002, 0.05, 0.03, 0.2, 0.06125]
+    """
+    return _adjust(pvalues, size, _benjamini_hochberg)
+
+
+METHODS: Mapping[str, Callable[..., list[float | None]]] = {
+    "holm": holm,
+    "bonferroni": bonferroni,
+    "benjamini_hochberg": benjamini_hochberg,
+}
+
+
+def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
+    """The stars of a (n adjusted) p-value, '' where there is none. Raises ValueError for an unknown scheme.
+
+    >>> stars(0.04), stars(0.04, "5/1/0.1"), stars(None)
+    ('**', '*', '')
+    """
+    if scheme not in STAR_SCHEMES:
+        raise ValueError(f"scheme: {scheme!r} is none of {', '.join(STAR_SCHEMES)}")
+    return "" if pvalue is None else "*" * sum(pvalue < threshold for threshold in STAR_SCHEMES[scheme])
+
+
+def adjusted(
+    estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
+) -> dict[str, Estimate]:
+    """The same estimates with the adjusted p-values, the family's name and its declared size in their tests.
+
+    `estimates` maps the family's keys to what was computed; a planned key that is absent, or present without a test,
+    enters as p = 1. Raises ValueError, naming the key, for an estimate that the family did not plan.
+
+    >>> from analysis.stats.basic import one_sample
+    >>> family = Family("spa.primary", ("a > b", "c > b"))
+    >>> result = adjusted({"a > b": one_sample([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
+    >>> result.test.family_size, round(result.test.pvalue_adjusted / result.test.pvalue, 6)
+    (2, 2.0)
+    """
+    unplanned = sorted(set(estimates) - set(family.planned))
+    if unplanned:
+        raise ValueError(f"estimates: {unplanned[0]!r} is not planned in the family {family.name}")
+    pvalues = [estimates[key].pvalue if key in estimates else None for key in family.planned]
+    after = dict(zip(family.planned, METHODS[family.method](pvalues), strict=True))
+    results = {}
+    for key, estimate in estimates.items():
+        if estimate.test is None:
+            results[key] = estimate
+            continue
+        test = replace(
+            estimate.test,
+            pvalue_adjusted=after[key],
+            adjust=family.method,
+            family=family.name,
+            family_size=len(family.planned),
+            stars=None if star_scheme is None else stars(after[key], star_scheme),
+            star_scheme=star_scheme,
+        )
+        results[key] = replace(estimate, test=test)
+    return results
+
+
+def _adjust(
+    pvalues: Sequence[float | None], size: int | None, rule: Callable[[FloatArray], FloatArray]
+) -> list[float | None]:
+    planned = len(pvalues) if size is None else size
+    if planned < len(pvalues):
+        raise ValueError(f"size: {planned} is less than the {len(pvalues)} tests given; a family never shrinks")
+    filled = np.ones(planned)
+    for position, pvalue in enumerate(pvalues):
+        if pvalue is None or pvalue != pvalue:
+            continue
+        if not 0 <= pvalue <= 1:
+            raise ValueError(f"pvalues: row {position} is {pvalue!r}, not in 0..1")
+        filled[position] = pvalue
+    after = np.minimum(1.0, rule(filled)) if planned else filled
+    return [
+        None if pvalue is None or pvalue != pvalue else float(after[position])
+        for position, pvalue in enumerate(pvalues)
+    ]
+
+
+def _holm(pvalues: FloatArray) -> FloatArray:
+    order = np.argsort(pvalues, kind="stable")
+    stepped = np.maximum.accumulate(np.arange(len(pvalues), 0, -1) * pvalues[order])
+    after = np.empty_like(pvalues)
+    after[order] = stepped
+    return after
+
+
+def _benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
+    m = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")[::-1]
+    stepped = np.minimum.accumulate(m / np.arange(m, 0, -1) * pvalues[order])
+    after = np.empty_like(pvalues)
+    after[order] = stepped
+    return after

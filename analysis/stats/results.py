@@ -1,0 +1,231 @@
+"""The frozen records that every statistic returns, and their JSON form.
+
+One shape for every number of a report: what was estimated (`estimand`), over what (`n` counts units, `unit` names
+them), with its interval, its test, its effect size, and, where something is undefined, a `status` and a `reason`
+instead of a number. NaN and infinity never leave this module.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+SCHEMA = "heval.analysis/1"
+STATUSES = (
+    "ok",
+    "no_data",
+    "n_lt_2",
+    "zero_variance",
+    "separation",
+    "not_identified",
+    "not_applicable",
+    "failed",
+)
+MODES = ("recommended", "paper")
+SEVERITIES = ("info", "warn", "block")
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """Something a reader of the number must know; `block` forbids a claim that rests on it."""
+
+    code: str
+    severity: str = "warn"
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise ValueError(f"severity: {self.severity!r} is none of {', '.join(SEVERITIES)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return {"code": self.code, "severity": self.severity, "detail": plain(self.detail)}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval (or, for the Bayesian bootstrap, a credible one) on the estimate's own scale.
+
+    `method` names how it was made; `clipped` says that an end was cut at the edge of the scale.
+    """
+
+    level: float
+    low: float
+    high: float
+    method: str
+    clipped: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return {
+            "level": plain(self.level),
+            "low": plain(self.low),
+            "high": plain(self.high),
+            "method": self.method,
+            "clipped": self.clipped,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisTest:
+    """A test in scipy's words. `pvalue_adjusted` and what follows are filled in by `multiplicity.adjusted`."""
+
+    name: str
+    null: float | None
+    statistic: float | None
+    pvalue: float
+    df: float | None = None
+    alternative: str = "two-sided"
+    pvalue_adjusted: float | None = None
+    adjust: str | None = None
+    family: str | None = None
+    family_size: int | None = None
+    stars: str | None = None
+    star_scheme: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pvalue <= 1:
+            raise ValueError(f"pvalue: {self.pvalue!r} is not in 0..1; an undefined test is a status, not a number")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return {
+            "name": self.name,
+            "null": plain(self.null),
+            "alternative": self.alternative,
+            "statistic": plain(self.statistic),
+            "df": plain(self.df),
+            "pvalue": plain(self.pvalue),
+            "pvalue_adjusted": plain(self.pvalue_adjusted),
+            "adjust": self.adjust,
+            "family": self.family,
+            "family_size": self.family_size,
+            "stars": self.stars,
+            "star_scheme": self.star_scheme,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A standardised effect size; `low` and `high` bound `value`, None where they are undefined."""
+
+    name: str
+    value: float
+    hedges_g: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return {
+            "name": self.name,
+            "value": plain(self.value),
+            "hedges_g": plain(self.hedges_g),
+            "low": plain(self.low),
+            "high": plain(self.high),
+            "level": plain(self.level),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One number of a report with everything needed to print it, to doubt it and to compute it again.
+
+    `n` counts units (`unit` names them), `n_clusters` the clusters that the standard error rests on, `n_rows` the
+    answers used. Anything but status "ok" has no test: an estimate may still be there, an interval too where one is
+    honest. `detail` holds further plain numbers (counts, shares, components) under names of the analysis' own.
+
+    >>> estimate = Estimate(analysis="demo", estimand="mean", unit="annotator", n=0, status="no_data", reason="empty")
+    >>> estimate.as_dict()["estimate"] is None
+    True
+    """
+
+    analysis: str
+    estimand: str
+    unit: str
+    n: int
+    mode: str = "recommended"
+    status: str = "ok"
+    reason: str = ""
+    n_clusters: int | None = None
+    n_rows: int | None = None
+    estimate: float | None = None
+    interval: Interval | None = None
+    test: HypothesisTest | None = None
+    effect: Effect | None = None
+    sensitivity: tuple["Estimate", ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status: {self.status!r} is none of {', '.join(STATUSES)}")
+        if self.mode not in MODES:
+            raise ValueError(f"mode: {self.mode!r} is none of {', '.join(MODES)}")
+        if self.status != "ok" and self.test is not None:
+            raise ValueError(f"test: an estimate with status {self.status} has no test")
+        if self.status != "ok" and not self.reason:
+            raise ValueError(f"reason: status {self.status} must be explained")
+        if self.estimate is not None and not math.isfinite(self.estimate):
+            raise ValueError("estimate: not finite; an undefined estimate is None with a status")
+
+    @property
+    def pvalue(self) -> float | None:
+        """The unadjusted p-value, None where there is no test."""
+        return None if self.test is None else self.test.pvalue
+
+    def warned(self, code: str) -> bool:
+        """Whether a warning with this code is attached."""
+        return any(warning.code == code for warning in self.warnings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result envelope: plain, JSON-safe (no NaN, no Infinity), the same keys for every analysis."""
+        return {"schema": SCHEMA, **self._body()}
+
+    def _body(self) -> dict[str, Any]:
+        return {
+            "analysis": self.analysis,
+            "mode": self.mode,
+            "status": self.status,
+            "reason": self.reason,
+            "estimand": self.estimand,
+            "unit": self.unit,
+            "n": plain(self.n),
+            "n_clusters": plain(self.n_clusters),
+            "n_rows": plain(self.n_rows),
+            "estimate": plain(self.estimate),
+            "interval": None if self.interval is None else self.interval.as_dict(),
+            "test": None if self.test is None else self.test.as_dict(),
+            "effect": None if self.effect is None else self.effect.as_dict(),
+            "sensitivity": [other._body() for other in self.sensitivity],
+            "warnings": [warning.as_dict() for warning in self.warnings],
+            "detail": plain(self.detail),
+            "settings": plain(self.settings),
+        }
+
+
+def plain(value: Any) -> Any:
+    """`value` with only dict, list, str, bool, int, finite float and None in it.
+
+    What is not finite becomes None. Raises TypeError for a type that has no JSON form, rather than printing its repr.
+
+    >>> plain({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
+    {'a': None, 'b': [2, [0.5]]}
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, (np.generic, np.ndarray)):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict())
+    raise TypeError(f"{type(value).__name__} has no plain form")

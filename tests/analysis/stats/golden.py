@@ -1,0 +1,14 @@
+"""Reference numbers, each file headed by where they come from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parents[2] / "golden"
+
+
+def golden(name: str) -> dict[str, Any]:
+    """The numbers of tests/golden/stats_<name>.json."""
+    numbers = json.loads((FOLDER / f"stats_{name}.json").read_text())
+    assert numbers["source"]
+    return numbers

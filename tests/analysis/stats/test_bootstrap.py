@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from analysis.stats import bootstrap
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("bootstrap")["percentile"]
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_percentiles_of_given_resamples_agree_with_the_reference():
+    values, indices = np.array(GOLDEN["input"]["x"]), np.array(GOLDEN["input"]["indices"])
+    weights = np.array([np.bincount(row, minlength=len(values)) for row in indices], float)
+    draws = bootstrap.ratio_draws(values[:, None], np.ones((len(values), 1)), iter([weights]))[:, 0]
+    for level, key in ((0.95, "ci95"), (0.99, "ci99")):
+        interval = bootstrap.percentile_interval(draws, level)
+        assert_allclose([interval.low, interval.high], GOLDEN["expected"][key], atol=1e-12)
+
+
+def test_bca_agrees_with_scipy_on_the_same_draws():
+    values = rng(3).beta(5, 1, 40)
+    reference = stats.bootstrap((values,), np.mean, n_resamples=1999, method="BCa", rng=rng(4))
+    jackknife = (values.sum() - values) / 39
+    interval = bootstrap.bca_interval(values.mean(), reference.bootstrap_distribution, jackknife)
+    wanted = reference.confidence_interval
+    assert_allclose([interval.low, interval.high], [wanted.low, wanted.high], rtol=1e-10)
+
+
+def test_bca_of_a_mean_is_near_scipys():
+    values = rng(5).choice([0, 0.25, 0.5, 0.75, 1], 60, p=[0.05, 0.1, 0.15, 0.3, 0.4])
+    result = bootstrap.bootstrap_mean(values, rng=rng())
+    wanted = stats.bootstrap((values,), np.mean, n_resamples=9999, rng=rng(1)).confidence_interval
+    assert_allclose([result.interval.low, result.interval.high], [wanted.low, wanted.high], atol=0.01)
+
+
+def test_multinomial_weights_are_bootstrap_samples():
+    blocks = np.concatenate(list(bootstrap.multinomial_weights(7, 1500, rng())))
+    assert blocks.shape == (1500, 7)
+    assert np.all(blocks.sum(axis=1) == 7)
+    assert_allclose(blocks.var(axis=0), 7 * (1 / 7) * (6 / 7), rtol=0.2)
+
+
+def test_clusters_are_resampled_with_all_their_rows():
+    means = rng(6).normal(0, 1, 25)
+    values, labels = np.repeat(means, 40), np.repeat(np.arange(25), 40)
+    clustered = bootstrap.bootstrap_mean(values, clusters=labels, method="percentile", rng=rng(), resamples=1999)
+    naive = bootstrap.bootstrap_mean(values, method="percentile", rng=rng(), resamples=1999)
+    width = clustered.interval.high - clustered.interval.low
+    assert (clustered.n, clustered.n_rows) == (25, 1000)
+    assert 4 < width / (naive.interval.high - naive.interval.low) < 9
+
+
+def test_the_cost_does_not_grow_with_the_rows():
+    values, labels = rng(7).normal(0, 1, 200), np.arange(200)
+    few = bootstrap.bootstrap_mean(values, clusters=labels, rng=rng(), resamples=999)
+    many = bootstrap.bootstrap_mean(np.tile(values, 50), clusters=np.tile(labels, 50), rng=rng(), resamples=999)
+    assert_allclose([few.interval.low, few.interval.high], [many.interval.low, many.interval.high], rtol=1e-9)
+
+
+def test_columns_that_miss_different_units_keep_their_own_denominators():
+    sums = np.array([[1.0, 1.0, 0.0], [2.0, 0.0, 2.0], [3.0, 3.0, 3.0]])
+    counts = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    draws = bootstrap.ratio_draws(sums, counts, iter([np.array([[1.0, 1.0, 1.0], [3.0, 0.0, 0.0]])]))
+    assert_allclose(draws, [[2, 2, 2.5], [1, 1, np.nan]])
+
+
+def test_constant_data_fall_back_from_bca_to_percentile_to_betting():
+    assert bootstrap.bca_interval(1.0, np.ones(99), np.ones(5)) is None
+    result = bootstrap.bootstrap_mean([0.5] * 20, bounds=(0, 1), rng=rng(), resamples=99)
+    assert (result.status, result.interval.method) == ("zero_variance", "betting")
+    assert bootstrap.bootstrap_mean([0.5] * 20, rng=rng(), resamples=99).interval is None
+    one_jackknife_away = bootstrap.interval_from_draws(
+        0.0, np.array([0.0, 1.0, 2.0]), np.zeros(3), np.ones(3), method="bca", level=0.9
+    )
+    assert one_jackknife_away.method == "percentile"
+
+
+def test_edge_cases_are_statuses():
+    assert bootstrap.bootstrap_mean([], rng=rng()).status == "no_data"
+    assert bootstrap.bootstrap_mean([1.0], rng=rng()).status == "n_lt_2"
+    assert bootstrap.bootstrap_mean([1, 2], clusters=["a", "a"], rng=rng()).status == "n_lt_2"
+    assert bootstrap.bayesian_bootstrap([0.7, 0.7], null=0.5, rng=rng()).estimate is None
+    with pytest.raises(ValueError, match="method"):
+        bootstrap.bootstrap_mean([1, 2], method="row", rng=rng())
+
+
+def test_at_the_ceiling_the_interval_is_by_betting():
+    result = bootstrap.bootstrap_mean([1.0] * 19 + [0.0], bounds=(0, 1), rng=rng(), resamples=999)
+    assert result.warned("ceiling") and result.interval.method == "betting"
+
+
+def test_the_bayesian_bootstrap_is_calibrated_against_the_normal():
+    values = rng(8).normal(0.1, 1, 200)
+    result = bootstrap.bayesian_bootstrap(values, null=0.0, rng=rng())
+    se = values.std(ddof=1) / np.sqrt(200)
+    assert abs(result.estimate - stats.norm.cdf(values.mean() / se)) < 0.02
+    credible = result.detail["mean_credible"]
+    assert_allclose([credible["low"], credible["high"]], values.mean() + np.array([-1.96, 1.96]) * se, atol=0.02)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    values = rng(9).normal(0, 1, 30)
+    first, second = (bootstrap.bootstrap_mean(values, rng=rng(1), resamples=999) for _ in range(2))
+    assert first == second

@@ -1,0 +1,153 @@
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+
+from analysis.stats import basic, clusters
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("clusters")["cluster_mean"]
+
+
+def sample(seed=0, n_rows=120, n_annotators=24, n_items=15):
+    rng = np.random.default_rng(seed)
+    annotators, items = rng.integers(0, n_annotators, n_rows), rng.integers(0, n_items, n_rows)
+    values = (
+        rng.normal(0, 1, n_rows) + rng.normal(0, 0.6, n_annotators)[annotators] + rng.normal(0, 0.4, n_items)[items]
+    )
+    return values, annotators, items
+
+
+def test_one_way_agrees_with_the_reference():
+    for key, groups in (("annotator", GOLDEN["annotator"]), ("item", GOLDEN["item"])):
+        result = clusters.clustered_mean(GOLDEN["y"], groups, method="cr1")
+        assert_allclose([result.estimate, result.detail["se"]], [GOLDEN["mean"], GOLDEN[f"se_cr1_{key}"]], atol=1e-9)
+
+
+def test_two_way_agrees_with_the_reference_and_never_falls_below_one_way():
+    result = clusters.two_way_mean(GOLDEN["y"], GOLDEN["annotator"], GOLDEN["item"])
+    assert_allclose(result.detail["variance_two_way"], GOLDEN["var_two_way"], atol=1e-9)
+    assert result.detail["is_maximum"]
+    assert_allclose(result.detail["se"], GOLDEN["se_cr1_item"], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cr1_and_two_way_agree_with_statsmodels(seed):
+    values, annotators, items = sample(seed)
+    constant = np.ones((len(values), 1))
+    one = sm.OLS(values, constant).fit(cov_type="cluster", cov_kwds={"groups": annotators})
+    result = clusters.clustered_mean(values, annotators, method="cr1", null=0.0)
+    assert_allclose(result.detail["se"], one.bse[0], rtol=1e-9)
+    assert result.test.df == len(np.unique(annotators)) - 1
+    two = sm.OLS(values, constant).fit(
+        cov_type="cluster", cov_kwds={"groups": np.column_stack([annotators, items])}, use_t=True
+    )
+    found = clusters.two_way_mean(values, annotators, items, null=0.0)
+    assert found.detail["df"] == min(len(np.unique(annotators)), len(np.unique(items))) - 1
+    assert_allclose(found.detail["variance_two_way"], two.cov_params()[0, 0], rtol=1e-9)
+    assert found.detail["se"] ** 2 >= max(found.detail["variance_annotators"], found.detail["variance_items"]) - 1e-15
+
+
+def test_balanced_clusters_give_the_t_interval_of_their_means():
+    values = np.random.default_rng(0).normal(0.2, 1, (30, 4))
+    result = clusters.clustered_mean(values.ravel(), np.repeat(np.arange(30), 4), null=0.0)
+    means = basic.one_sample(values.mean(axis=1), null=0.0)
+    assert result.detail["df"] == 29
+    assert_allclose(
+        [result.interval.low, result.interval.high, result.pvalue],
+        [means.interval.low, means.interval.high, means.pvalue],
+        rtol=1e-9,
+    )
+
+
+def test_cv3_is_the_jackknife_over_annotators():
+    values, annotators, _ = sample(7)
+    without = [values[annotators != g].mean() for g in np.unique(annotators)]
+    n = len(without)
+    wanted = math.sqrt((n - 1) / n * np.sum((np.array(without) - values.mean()) ** 2))
+    assert_allclose(clusters.clustered_mean(values, annotators).detail["se"], wanted, rtol=1e-9)
+
+
+def test_repeating_every_answer_adds_no_certainty():
+    values, annotators, items = sample(3)
+    for call in (
+        lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k)),
+        lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k), method="cr1"),
+        lambda k: clusters.two_way_mean(np.tile(values, k), np.tile(annotators, k), np.tile(items, k)),
+    ):
+        assert_allclose(call(2).detail["se"], call(1).detail["se"], rtol=1e-9)
+        assert call(2).n == call(1).n
+
+
+def test_labels_and_row_order_change_nothing():
+    values, annotators, _ = sample(4)
+    order = np.random.default_rng(1).permutation(len(values))
+    first = clusters.clustered_mean(values, annotators, null=0.0)
+    second = clusters.clustered_mean(values[order], [f"id{99 - a}" for a in annotators[order]], null=0.0)
+    assert_allclose([first.estimate, first.pvalue], [second.estimate, second.pvalue], rtol=1e-9)
+
+
+def test_one_heavy_annotator_lowers_the_effective_number_and_is_named():
+    annotators = np.r_[np.zeros(200, dtype=int), np.arange(1, 31)]
+    values = np.random.default_rng(0).normal(0, 1, 230)
+    result = clusters.clustered_mean(values, annotators, null=0.0)
+    assert result.warned("dominant_annotator") and result.warned("few_clusters")
+    assert result.detail["df"] == max(1.0, result.detail["effective_clusters"] - 1) < 2
+    assert result.sensitivity[0].estimand == "mean of annotator means"
+
+
+def test_under_six_clusters_there_are_points_and_no_pvalue():
+    result = clusters.clustered_mean([1, 2, 3, 4, 5, 6], [0, 0, 1, 1, 2, 2], null=0.0)
+    assert result.test is None and result.sensitivity[0].test is None
+    assert [w.severity for w in result.warnings if w.code == "few_clusters"] == ["block"]
+    assert_allclose(result.detail["cluster_means"], [1.5, 3.5, 5.5])
+
+
+def test_edge_cases_are_statuses():
+    assert clusters.clustered_mean([], []).status == "no_data"
+    assert clusters.clustered_mean([None], ["a"]).status == "no_data"
+    assert clusters.clustered_mean([1, 2], ["a", "a"]).status == "n_lt_2"
+    assert clusters.two_way_mean([1, 2], ["a", "b"], ["i", "i"]).status == "n_lt_2"
+    # The annotators' means coincide although the answers differ: the standard error is 0, the spread is not.
+    same_means = clusters.clustered_mean([0, 1, 0, 1], ["a", "a", "b", "b"], null=0.4, bounds=(0, 1))
+    assert (same_means.status, same_means.test, same_means.interval.method) == ("zero_variance", None, "betting")
+
+
+def test_a_missing_label_is_named():
+    with pytest.raises(ValueError, match="clusters: row 1 has no label"):
+        clusters.clustered_mean([1, 2], ["a", None])
+    with pytest.raises(ValueError, match="clusters: expected 2 labels"):
+        clusters.clustered_mean([1, 2], ["a"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_regression_agrees_with_statsmodels_and_with_the_jackknife(seed):
+    values, annotators, items = sample(seed)
+    design = np.column_stack([np.ones(len(values)), items])
+    fit = clusters.clustered_regression(design, values, annotators, method="cr1")
+    reference = sm.OLS(values, design).fit(cov_type="cluster", cov_kwds={"groups": annotators})
+    assert_allclose(fit.coefficients, reference.params, rtol=1e-8)
+    assert_allclose(fit.covariance, reference.cov_params(), rtol=1e-8)
+    groups = np.unique(annotators)
+    shift = np.array(
+        [np.linalg.lstsq(design[annotators != g], values[annotators != g])[0] - fit.coefficients for g in groups]
+    )
+    cv3 = clusters.clustered_regression(design, values, annotators)
+    assert_allclose(cv3.covariance, (len(groups) - 1) / len(groups) * shift.T @ shift, rtol=1e-7)
+
+
+def test_a_coefficient_that_hangs_on_one_annotator_is_refused():
+    with pytest.raises(ValueError, match="without one of them"):
+        clusters.clustered_regression([[1, 0], [1, 0], [1, 1]], [1, 2, 3], ["a", "b", "c"])
+
+
+def test_components_of_variance_find_what_was_put_in():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(400), 5)
+    values = rng.normal(0, 0.5, 400)[groups] + rng.normal(0, 1, 2000)
+    found = clusters.between_variance(values, groups)
+    assert abs(found.icc - 0.2) < 0.07
+    assert_allclose(found.design_effect, 1 + 4 * found.icc)
+    assert clusters.between_variance([1, 2], ["a", "b"]).icc is None

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from statsmodels.stats.weightstats import DescrStatsW
+
+from analysis.stats import equivalence, spa
+from analysis.stats.multiplicity import Family
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("equivalence")
+
+
+def test_tost_agrees_with_the_references():
+    wanted = GOLDEN["tost"]
+    result = equivalence.equivalence(wanted["x"], null=0.5, margin=0.1)
+    assert_allclose(result.pvalue, wanted["p"], rtol=1e-9)
+    assert_allclose([result.interval.low, result.interval.high], wanted["ci90"], atol=1e-10)
+    assert result.detail["is_equivalent"] is wanted["equivalent"]
+    case = GOLDEN["tost_one_sample"]
+    result = equivalence.equivalence(case["input"]["x"], null=0.5, margin=0.05)
+    assert_allclose(
+        [result.detail["pvalue_low"], result.detail["pvalue_high"], result.pvalue],
+        [case["expected"][name] for name in ("p_low", "p_high", "p")],
+        atol=1e-10,
+    )
+    assert_allclose([result.interval.low, result.interval.high], case["expected"]["ci90"], atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tost_agrees_with_statsmodels_and_with_its_interval(seed):
+    values = np.random.default_rng(seed).normal(0.52, 0.2, 60)
+    result = equivalence.equivalence(values, null=0.5, margin=0.07)
+    assert_allclose(result.pvalue, DescrStatsW(values).ttost_mean(0.43, 0.57)[0], rtol=1e-9)
+    inside = result.interval.low > 0.43 and result.interval.high < 0.57
+    assert result.detail["is_equivalent"] is inside
+
+
+def test_the_four_verdicts():
+    assert equivalence.verdict(0.01, 0.9) == "different"
+    assert equivalence.verdict(0.9, 0.01) == "equivalent"
+    assert equivalence.verdict(0.01, 0.01) == "different_but_trivial"
+    assert equivalence.verdict(0.2, 0.2) == "inconclusive"
+    assert equivalence.verdict(None, None) == "inconclusive"
+
+
+def test_no_difference_found_is_not_equivalence():
+    values = np.random.default_rng(1).normal(0.5, 0.3, 30)
+    pair = spa.pair_recommended(
+        np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
+    )
+    judged = equivalence.judged({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
+    assert judged.pvalue > 0.05
+    assert judged.detail["verdict"] == "inconclusive"
+
+
+def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
+    rng = np.random.default_rng(2)
+    answers = np.clip(rng.normal(55, 12, 40), 0, 100)
+    pair = spa.pair_recommended(answers, 100 - answers, margin=0.05, rng=rng, resamples=99)
+    assert 0.001 < pair.pvalue < 0.05
+    alone = equivalence.judged({"a": pair}, Family("primary", ("a",)))["a"]
+    crowded = equivalence.judged({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
+    assert alone.detail["verdict"] == "different"
+    assert crowded.detail["verdict"] == "inconclusive"
+    tost = next(other for other in crowded.sensitivity if other.analysis == "spa.pair.equivalence")
+    assert tost.test.family == "primary.equivalence"
+
+
+def test_without_a_margin_there_is_no_word_for_no_difference():
+    pair = spa.pair_recommended([40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), resamples=99)
+    assert equivalence.judged({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
+
+
+def test_a_margin_must_be_positive():
+    with pytest.raises(ValueError, match="margin"):
+        equivalence.equivalence([0.5, 0.6], null=0.5, margin=0)
+    assert equivalence.equivalence([0.5] * 9, null=0.5, margin=0.1).status == "zero_variance"

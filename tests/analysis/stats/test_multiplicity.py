@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from statsmodels.stats.multitest import multipletests
+
+from analysis.stats import basic, multiplicity
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("multiplicity")
+PVALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def test_holm_and_benjamini_hochberg_agree_with_the_references():
+    assert_allclose(multiplicity.holm(GOLDEN["holm"]["p"]), GOLDEN["holm"]["p_holm"], atol=1e-12)
+    case = GOLDEN["benjamini_hochberg"]
+    assert_allclose(multiplicity.benjamini_hochberg(case["input"]["p"]), case["expected"]["adjusted"], atol=1e-12)
+
+
+def test_five_comparisons_with_holm_agree_with_the_reference():
+    case = GOLDEN["spa_one_sample_t_holm"]
+    results = {key: basic.one_sample(values, null=0.5) for key, values in case["input"].items()}
+    adjusted = multiplicity.adjusted(results, multiplicity.Family("primary", tuple(case["input"])))
+    wanted = case["expected"]
+    for number, key in enumerate(case["input"]):
+        result = adjusted[key]
+        assert_allclose(
+            [result.estimate, result.detail["sd"], result.test.statistic, result.pvalue, result.effect.value],
+            [wanted[name][number] for name in ("mean", "sd", "t", "p", "d")],
+            rtol=1e-9,
+        )
+        assert_allclose(result.test.pvalue_adjusted, wanted["p_holm"][number], rtol=1e-9)
+        assert_allclose([result.interval.low, result.interval.high], wanted["ci95"][number], atol=1e-9)
+        assert (result.test.family_size, result.test.adjust) == (5, "holm")
+
+
+# statsmodels collects garbage at each call, so a few dozen examples must do.
+@settings(max_examples=30, deadline=None)
+@given(PVALUES)
+def test_all_three_agree_with_statsmodels(pvalues):
+    for ours, theirs in (("holm", "holm"), ("bonferroni", "bonferroni"), ("benjamini_hochberg", "fdr_bh")):
+        assert_allclose(multiplicity.METHODS[ours](pvalues), multipletests(pvalues, method=theirs)[1], atol=1e-12)
+
+
+@settings(deadline=None)
+@given(PVALUES)
+def test_adjusted_pvalues_are_no_smaller_and_keep_the_order(pvalues):
+    adjusted = multiplicity.holm(pvalues)
+    assert all(after >= before - 1e-15 for before, after in zip(pvalues, adjusted, strict=True))
+    assert list(np.array(adjusted)[np.argsort(pvalues, kind="stable")]) == sorted(adjusted)
+
+
+def test_a_family_never_shrinks():
+    assert multiplicity.holm([0.01, None, np.nan]) == [0.03, None, None]
+    assert multiplicity.holm([0.01], size=3) == [0.03]
+    with pytest.raises(ValueError, match="never shrinks"):
+        multiplicity.holm([0.01, 0.02], size=1)
+
+
+def test_a_comparison_nobody_answered_still_counts():
+    results = {
+        "a > b": basic.one_sample([0.6, 0.7, 0.8, 0.75], null=0.5),
+        "c > d": basic.one_sample([], null=0.5),
+    }
+    family = multiplicity.Family("primary", ("a > b", "c > d", "e > f"))
+    adjusted = multiplicity.adjusted(results, family)
+    assert_allclose(adjusted["a > b"].test.pvalue_adjusted, 3 * results["a > b"].pvalue)
+    assert adjusted["a > b"].test.family_size == 3
+    assert adjusted["c > d"].test is None
+
+
+def test_an_unplanned_comparison_is_refused_by_name():
+    family = multiplicity.Family("primary", ("a > b",))
+    with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
+        multiplicity.adjusted({"x > y": basic.one_sample([0.6, 0.7], null=0.5)}, family)
+    with pytest.raises(ValueError, match="stands twice"):
+        multiplicity.Family("primary", ("a > b", "a > b"))
+
+
+def test_stars_are_strict_and_follow_their_scheme():
+    assert [multiplicity.stars(p) for p in (0.1, 0.099, 0.05, 0.049, 0.01, 0.009)] == ["", "*", "*", "**", "**", "***"]
+    assert [multiplicity.stars(p, "5/1/0.1") for p in (0.049, 0.009, 0.0009)] == ["*", "**", "***"]
+    with pytest.raises(ValueError, match="scheme"):
+        multiplicity.stars(0.1, "many")

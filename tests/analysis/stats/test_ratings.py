@@ -1,0 +1,264 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from analysis.stats import clusters, ratings
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("basic")
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def paired_rows(seed=0, n_annotators=30, n_prompts=6, difference=0.6):
+    draw = rng(seed)
+    annotators = np.repeat(np.arange(n_annotators), n_prompts)
+    prompts = np.tile(np.arange(n_prompts), n_annotators)
+    base = 3 + draw.normal(0, 0.6, n_annotators)[annotators] + draw.normal(0, 0.4, n_prompts)[prompts]
+    x, y = (np.clip(np.rint(base + shift + draw.normal(0, 0.9, len(base))), 1, 5) for shift in (difference, 0))
+    return x, y, annotators, prompts
+
+
+def long(x, y, annotators, prompts):
+    return np.r_[x, y], np.r_[["x"] * len(x), ["y"] * len(y)], np.r_[annotators, annotators], np.r_[prompts, prompts]
+
+
+def test_the_papers_comparison_agrees_with_the_reference():
+    case = GOLDEN["paired_t"]
+    result = ratings.paired_delta_paper(case["input"]["a"], case["input"]["b"])
+    assert_allclose([result.estimate, result.pvalue], [case["expected"]["delta"], case["expected"]["p"]], atol=1e-9)
+    assert (result.mode, result.test.df) == ("paper", 23)
+
+
+@pytest.mark.parametrize("delta", [-0.822, 0.644, 0.322, 0.244, -0.389])
+def test_every_published_difference_could_be_a_reversal(delta):
+    # Ethayarajh and Jurafsky 2022, Table 1, Likert rating differences.
+    guard = ratings.reversal_guard(delta)
+    assert guard.is_reversal_possible and guard.low < 0 < guard.high
+    assert guard.as_dict()["sentence"] == "reversal_cannot_be_excluded"
+
+
+def test_a_reversal_within_the_bound_exists_and_beyond_it_does_not():
+    # Section 3, Remark 2: utilities whose means say y, rounded up to ratings whose means say x.
+    x, y = np.array([2.01, 2.01, 2.5]), np.array([1.9, 3.0, 2.0])
+    observed = np.ceil(x).mean() - np.ceil(y).mean()
+    guard = ratings.reversal_guard(observed)
+    assert x.mean() < y.mean() and observed > 0
+    assert guard.low < x.mean() - y.mean() < guard.high
+    assert not ratings.reversal_guard(1.0).is_reversal_possible
+    assert not ratings.reversal_guard(0.6, step=0.5).is_reversal_possible
+    with pytest.raises(ValueError, match="step"):
+        ratings.reversal_guard(0.5, step=0)
+
+
+def test_one_row_an_annotator_is_the_paired_t_test():
+    x, y, annotators, _ = paired_rows(n_prompts=1)
+    result = ratings.mean_difference(x, y, annotators, scale=(1, 5))
+    assert_allclose(result.pvalue, stats.ttest_rel(x, y).pvalue)
+    assert_allclose(result.detail["share_of_range"], result.estimate / 4)
+    assert result.warned("interval_scale_assumed")
+
+
+def test_several_rows_an_annotator_are_clustered():
+    x, y, annotators, prompts = paired_rows()
+    one = ratings.mean_difference(x, y, annotators, scale=(1, 5))
+    two = ratings.mean_difference(x, y, annotators, prompts=prompts, scale=(1, 5))
+    assert (one.n, one.n_rows, one.test.name) == (30, 180, "clustered_t")
+    assert_allclose(one.detail["se"], clusters.clustered_mean(x - y, annotators).detail["se"])
+    assert two.interval.method == "two_way_t" and two.detail["df"] == 5
+    with pytest.raises(ValueError, match="x: row 0 is 6"):
+        ratings.mean_difference([6], [1], ["a"], scale=(1, 5))
+
+
+def test_superiority_counts_pairs_of_ratings():
+    x, y, annotators, _ = paired_rows()
+    result = ratings.superiority(x, y, annotators, rng=rng(), resamples=999)
+    assert_allclose(result.estimate, np.mean(x > y) + np.mean(x == y) / 2)
+    assert_allclose(result.detail["cliff_delta"], np.mean(x > y) - np.mean(x < y))
+    assert (result.n, result.interval.method, result.test.name) == (30, "bca", "clustered_t")
+
+
+def test_superiority_of_the_two_systems_adds_up_to_one():
+    x, y, annotators, _ = paired_rows(1)
+    first, second = (ratings.superiority(a, b, annotators, rng=rng(), resamples=999) for a, b in ((x, y), (y, x)))
+    assert_allclose(first.estimate + second.estimate, 1)
+    assert_allclose(first.pvalue, second.pvalue)
+
+
+def test_superiority_knows_only_the_order_of_the_points():
+    x, y, annotators, _ = paired_rows(2)
+    curved = ratings.superiority(np.exp(x), np.exp(y), annotators, rng=rng(), resamples=999)
+    plain = ratings.superiority(x, y, annotators, rng=rng(), resamples=999)
+    assert (plain.estimate, plain.pvalue, plain.interval) == (curved.estimate, curved.pvalue, curved.interval)
+
+
+def test_all_ties_are_one_half_without_a_test():
+    result = ratings.superiority([3, 4, 5], [3, 4, 5], ["a", "b", "c"], rng=rng(), resamples=99)
+    assert (result.estimate, result.status, result.test, result.detail["n_ties"]) == (0.5, "zero_variance", None, 3)
+    assert result.interval.method == "betting"
+    assert ratings.superiority([], [], [], rng=rng()).status == "no_data"
+
+
+def test_rank_tests_take_one_difference_an_annotator():
+    x, y, annotators, _ = paired_rows(3)
+    means = np.array([(x - y)[annotators == a].mean() for a in range(30)])
+    sign, symmetry = ratings.rank_tests(x, y, annotators)
+    assert sign.n + sign.detail["n_ties"] == 30
+    assert_allclose(sign.pvalue, stats.binomtest(int((means > 0).sum()), int((means != 0).sum())).pvalue)
+    assert symmetry.n == 30 and "not the mean" in symmetry.estimand
+
+
+def test_the_four_methods_agree_on_the_sign():
+    x, y, annotators, prompts = paired_rows(4, difference=0.8)
+    rows = long(x, y, annotators, prompts)
+    assert ratings.mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
+    assert ratings.superiority(x, y, annotators, rng=rng(), resamples=99).estimate > 0.5
+    assert ratings.cumulative_logit(rows[0], rows[1], rows[2], system="x", reference="y").estimate > 0
+    assert ratings.crossed_mixed(*rows, system="x", reference="y").estimate > 0
+
+
+def test_cumulative_logit_on_two_points_is_the_log_odds_ratio():
+    x, y = np.array([1, 2, 2, 2, 1, 2] * 5), np.array([1, 1, 2, 1, 2, 1] * 5)
+    annotators = np.r_[np.arange(30), np.arange(30)]
+    result = ratings.cumulative_logit(np.r_[x, y], ["x"] * 30 + ["y"] * 30, annotators, system="x", reference="y")
+    odds = [np.mean(part == 2) / np.mean(part == 1) for part in (x, y)]
+    assert_allclose(result.estimate, math.log(odds[0] / odds[1]), atol=1e-4)
+    assert_allclose(result.detail["by_threshold"], [math.log(odds[0] / odds[1])])
+    assert (result.n, result.n_rows, result.interval.method) == (30, 60, "cr1_t")
+
+
+def test_cumulative_logit_mirrors_and_ignores_the_distance_of_points():
+    x, y, annotators, prompts = paired_rows(5)
+    values, systems, who, _ = long(x, y, annotators, prompts)
+    straight = ratings.cumulative_logit(values, systems, who, system="x", reference="y")
+    mirrored = ratings.cumulative_logit(values, systems, who, system="y", reference="x")
+    curved = ratings.cumulative_logit(np.exp(values), systems, who, system="x", reference="y")
+    assert_allclose(mirrored.estimate, -straight.estimate, atol=1e-3)
+    assert_allclose([curved.estimate, curved.detail["se"]], [straight.estimate, straight.detail["se"]], atol=1e-6)
+
+
+def test_cumulative_logit_failures_are_statuses(monkeypatch):
+    who = np.arange(8)
+    systems = ["x"] * 4 + ["y"] * 4
+    call = {"system": "x", "reference": "y"}
+    assert ratings.cumulative_logit([4, 5, 5, 4, 1, 2, 3, 1], systems, who, **call).status == "separation"
+    assert ratings.cumulative_logit([3] * 8, systems, who, **call).status == "zero_variance"
+    assert ratings.cumulative_logit([3] * 4 + [None] * 4, systems, who, **call).status == "no_data"
+    assert ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, [1] * 8, **call).status == "n_lt_2"
+    monkeypatch.setattr(ratings, "_fit_ordered", lambda *_: "the fit did not converge")
+    failed = ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, who, **call)
+    assert (failed.status, failed.reason, failed.test) == ("failed", "the fit did not converge", None)
+
+
+def test_the_crossed_mixed_model_agrees_with_the_formula_interface():
+    x, y, annotators, prompts = paired_rows(6, n_annotators=14)
+    values, systems, who, what = long(x, y, annotators, prompts)
+    result = ratings.crossed_mixed(values, systems, who, what, system="x", reference="y")
+    columns = {"r": values, "s": (systems == "x").astype(float), "a": who, "p": what, "one": np.ones(len(values))}
+    data = pd.DataFrame(columns)
+    reference = smf.mixedlm(
+        "r ~ s", data, groups="one", vc_formula={"annotator": "0 + C(a)", "prompt": "0 + C(p)"}
+    ).fit()
+    assert_allclose([result.estimate, result.detail["se"]], [reference.params["s"], reference.bse["s"]], rtol=1e-4)
+    assert_allclose(result.detail["components"]["residual"], reference.scale, rtol=1e-3)
+    assert result.detail["method"] == "mixed"
+    assert 0 < result.detail["icc_annotator"] < 1
+
+
+def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(monkeypatch):
+    x, y, annotators, prompts = paired_rows(7)
+    monkeypatch.setattr(ratings, "_fit_mixed", lambda *_: "the fit did not converge")
+    result = ratings.crossed_mixed(*long(x, y, annotators, prompts), system="x", reference="y")
+    wanted = clusters.two_way_mean(x - y, annotators, prompts)
+    assert result.status == "ok" and result.warned("mixed_not_converged")
+    assert_allclose([result.estimate, result.detail["se"]], [wanted.estimate, wanted.detail["se"]], rtol=1e-9)
+    assert result.detail["method"] == "two_way_cluster"
+
+
+def test_the_crossed_mixed_model_needs_two_of_each():
+    call = {"system": "x", "reference": "y"}
+    systems = ["x", "y", "x", "y"]
+    assert ratings.crossed_mixed([1, 2, 3, 4], systems, [1, 1, 1, 1], [1, 1, 2, 2], **call).status == "n_lt_2"
+    assert ratings.crossed_mixed([3, 3, 3, 3], systems, [1, 1, 2, 2], [1, 2, 1, 2], **call).status == "zero_variance"
+    assert ratings.crossed_mixed([1, 2], ["x", "x"], [1, 2], [1, 2], **call).status == "no_data"
+
+
+def test_z_scores_remove_each_annotators_level_and_spread():
+    values = np.r_[rng(8).normal(2, 0.5, 20), rng(9).normal(60, 15, 20), np.full(20, 3.0), [1, 2]]
+    labels = np.repeat(["lenient", "strict", "flat", "brief"], [20, 20, 20, 2])
+    found = ratings.z_scores(values, labels)
+    for name in ("lenient", "strict"):
+        own = found.scores[labels == name]
+        assert_allclose([own.mean(), own.std(ddof=1)], [0, 1], atol=1e-12)
+    assert set(found.dropped) == {"flat", "brief"}
+    assert np.isnan(found.scores[labels == "flat"]).all()
+    shifted = ratings.z_scores(values * np.where(labels == "strict", 3, 1) + 7, labels)
+    assert_allclose(shifted.scores, found.scores, atol=1e-9)
+
+
+def test_references_put_every_annotator_on_one_scale():
+    labels = np.repeat(["a", "b", "upside_down", "narrow", "none"], 4)
+    own = {"a": (0, 100), "b": (60, 80), "upside_down": (80, 20), "narrow": (50, 55), "none": (0, 100)}
+    values = np.concatenate([[low, high, low + 0.25 * (high - low), (low + high) / 2] for low, high in own.values()])
+    marks = np.tile([0, 1, 2, 3], 5)
+    found = ratings.between_references(
+        values, labels, is_minimum=(marks == 0) & (labels != "none"), is_maximum=marks == 1
+    )
+    for name in ("a", "b"):
+        assert_allclose(found.values[labels == name], [0, 1, 0.25, 0.5])
+    assert (found.extremum_violation, found.narrow_references, found.no_references) == (
+        ("upside_down",),
+        ("narrow",),
+        ("none",),
+    )
+    assert np.isnan(found.values[labels == "upside_down"]).all()
+
+
+def test_expected_utility_weighs_annotators_and_not_ratings():
+    values, labels = [1.0] * 9 + [0.0, 0.2], ["busy"] * 9 + ["b", "c"]
+    with_references = ratings.expected_utility(values, labels, has_references=True)
+    assert_allclose(with_references.estimate, (1 + 0 + 0.2) / 3)
+    assert (with_references.n, with_references.n_rows) == (3, 11) and "EEU" in with_references.estimand
+    without = ratings.expected_utility(values, labels, has_references=False)
+    assert without.estimand == "mean rating (not EEU)" and without.warned("no_references")
+    assert ratings.expected_utility([], [], has_references=True).status == "no_data"
+
+
+def test_the_effect_of_position_is_told_from_that_of_systems():
+    draw = rng(10)
+    annotators = np.repeat(np.arange(40), 4)
+    positions = np.concatenate([draw.permutation(4) for _ in range(40)])
+    systems = np.where(draw.random(160) < 0.2 + 0.2 * positions, "good", "bad")
+    values = 3 + 1.5 * (systems == "good") - 0.1 * positions + draw.normal(0, 0.3, 160)
+    within = ratings.position_effect(values, positions, annotators, systems=systems)
+    blind = ratings.position_effect(values, positions, annotators)
+    assert within.interval.low < -0.1 < within.interval.high
+    assert blind.estimate > 0.1
+    assert (within.n, within.n_rows) == (40, 160)
+
+
+def test_position_effect_edge_cases_are_statuses():
+    assert ratings.position_effect([], [], []).status == "no_data"
+    assert ratings.position_effect([1, 2], [0, 1], ["a", "a"]).status == "n_lt_2"
+    assert ratings.position_effect([1, 2, 3, 4], [0, 0, 0, 0], list("aabb")).status == "not_identified"
+    assert ratings.position_effect([1, 2, 1, 2, 1, 2], [0, 1] * 3, list("aabbcc")).status == "zero_variance"
+
+
+def test_use_of_the_scale_describes_each_annotator():
+    rows = ratings.use_of_scale([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
+    assert rows[0] == {
+        "annotator": "a",
+        "n": 4,
+        "mean": 3.0,
+        "sd": pytest.approx(2.3094),
+        "used_range": 1.0,
+        "entropy": 1.0,
+    }
+    assert (rows[1]["n"], rows[1]["sd"], rows[1]["entropy"]) == (3, 0.0, 0.0)

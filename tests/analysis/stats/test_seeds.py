@@ -1,0 +1,36 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from analysis.stats import seeds
+
+
+def test_the_same_parts_give_the_same_bits_in_another_process():
+    script = "from analysis.stats import seeds; print(seeds.generator('s', {'b': 1, 'a': .5}).integers(0, 2**62))"
+    runs = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(2)}
+    assert runs == {f"{seeds.generator('s', {'a': 0.5, 'b': 1}).integers(0, 2**62)}\n".encode()}
+
+
+@pytest.mark.parametrize("other", [("a", "b|c"), ("ab", "c"), ("a", "b", "c", ""), ("a", ["b", "c"])])
+def test_different_parts_never_share_a_seed(other):
+    assert seeds.seed_hex("a", "b", "c") != seeds.seed_hex(*other)
+
+
+def test_children_are_independent_and_do_not_depend_on_how_many_were_asked():
+    sequence = seeds.seed_sequence("study")
+    two, five = seeds.children(sequence, 2), seeds.children(sequence, 5)
+    assert two[1].random() == five[1].random()
+    assert len({child.random() for child in seeds.children(sequence, 5)}) == 5
+
+
+def test_the_hash_of_the_rows_knows_their_content_and_not_their_order():
+    rows = [("b", 1, 0.5), ("a", None, 0.25), ("c", 1, 0.5)]
+    assert seeds.rows_sha256(rows) == seeds.rows_sha256(rows[::-1])
+    assert seeds.rows_sha256(rows) != seeds.rows_sha256(rows[:2])
+    assert seeds.rows_sha256([("a,b",)]) != seeds.rows_sha256([("a", "b")])
+
+
+def test_nan_settings_have_one_canonical_form():
+    assert seeds.canonical_json({"x": np.nan}) == '{"x":null}'

@@ -1,0 +1,34 @@
+"""Every word of the vocabulary is reached by some analysis, and whatever is reached is JSON."""
+
+import json
+
+import numpy as np
+
+from analysis.stats import agreement, basic, bradley_terry, ratings, results, spa
+
+
+def reached():
+    rng = np.random.default_rng(0)
+    systems, who = ["x"] * 4 + ["y"] * 4, np.arange(8)
+    yield basic.one_sample([0.4, 0.6, 0.7], null=0.5, bounds=(0, 1))
+    yield basic.one_sample([], null=0.5)
+    yield basic.one_sample([0.7], null=0.5)
+    yield basic.one_sample([0.7, 0.7], null=0.5, bounds=(0, 1))
+    yield ratings.cumulative_logit([4, 5, 5, 4, 1, 2, 3, 1], systems, who, system="x", reference="y")
+    yield bradley_terry.fractional_bradley_terry([0], [1], [0.6], ["a"], n_systems=3).strengths[0]
+    yield agreement.krippendorff_alpha([[2, 0]], [1, 2], level_of_measurement="nominal", rng=rng)
+    yield spa.order_symmetry([70], [30], is_after_tau=True)
+
+
+def test_every_status_is_reached_and_every_result_is_json(monkeypatch):
+    found = {estimate.status for estimate in reached()}
+    monkeypatch.setattr(ratings, "_fit_ordered", lambda *_: "the fit did not converge")
+    values, systems = [3, 4, 5, 3, 3, 4, 5, 2], ["x"] * 4 + ["y"] * 4
+    failed = ratings.cumulative_logit(values, systems, np.arange(8), system="x", reference="y")
+    found.add(failed.status)
+    assert found == set(results.STATUSES)
+    for estimate in (*reached(), failed):
+        body = estimate.as_dict()
+        json.dumps(body, allow_nan=False)
+        if body["status"] != "ok":
+            assert body["test"] is None and body["reason"]
