@@ -1,0 +1,170 @@
+"""Rules of the code base, kept by tests: what may import what, where a protocol's name may stand, what never appears."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from annotators.channels import REGISTRY as CHANNELS
+from studies.protocols import REGISTRY as PROTOCOLS
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("heval_site", "studies", "annotators", "analysis")
+SOURCES = [
+    path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts
+]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_the_contracts_of_imports_hold():
+    run = subprocess.run([Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:]
+
+
+def branches_on(tree: ast.AST, slugs: set[str]):
+    """Comparisons and match cases with a slug."""
+    for node in ast.walk(tree):
+        constants = []
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                constants += side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
+        elif isinstance(node, ast.MatchValue):
+            constants = [node.value]
+        for constant in constants:
+            if isinstance(constant, ast.Constant) and constant.value in slugs:
+                yield constant.lineno, constant.value
+
+
+def is_of(path: Path, slug: str) -> bool:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[:2] in (("studies", "protocols"), ("annotators", "channels")) and slug in parts
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_no_branch_on_the_name_of_a_protocol_or_channel(path):
+    found = [
+        (line, slug)
+        for line, slug in branches_on(ast.parse(path.read_text()), set(PROTOCOLS) | set(CHANNELS))
+        if not is_of(path, slug)
+    ]
+    assert not found
+
+
+def test_the_search_for_branches_finds_one():
+    assert list(branches_on(ast.parse("if section.protocol in ('spa', 'x'): pass"), {"spa"})) == [(1, "spa")]
+    assert list(branches_on(ast.parse("match p:\n case 'spa': pass"), {"spa"})) == [(2, "spa")]
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=name)
+def test_no_template_branches_on_a_protocol(path):
+    words = "|".join(PROTOCOLS)
+    assert not re.search(rf"{{%\s*(el)?if[^%]*['\"]({words})['\"]", path.read_text())
+
+
+BANNED_CALLS = {"eval", "exec", "compile"}
+BANNED_MODULES = {
+    "pickle",
+    "marshal",
+    "shelve",
+    "yaml",
+    "requests",
+    "httpx",
+    "urllib.request",
+    "urllib3",
+    "aiohttp",
+    "telnetlib",
+    "ftplib",
+}
+
+
+# The supervisor asks its own server on this machine whether it answers.
+MAY_FETCH = {"heval_site/supervisor.py": {"urllib.request"}}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_nothing_runs_or_fetches_what_users_give(path):
+    banned = BANNED_MODULES - MAY_FETCH.get(name(path), set())
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in BANNED_CALLS, node.lineno
+        if isinstance(node, ast.Import):
+            assert not {alias.name for alias in node.names} & banned, node.lineno
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in banned, node.lineno
+
+
+# Each place where HTML goes out unescaped, and what made it safe: studies.markdown's allow-list, or our own drawing.
+SAFE_TEMPLATES = {
+    "annotate/_exposure.html": 1, "annotate/consent.html": 1, "annotate/done.html": 1, "annotate/instructions.html": 1,
+    "annotate/landing.html": 2, "annotate/fields/_said.html": 1,
+    "annotate/_fields.html": 1, "protocols/rating.html": 1, "protocols/spa.html": 1,
+}  # fmt: skip
+
+
+def test_unescaped_html_stands_where_it_is_known_to_be_sanitised():
+    found = {}
+    for path in TEMPLATES:
+        if n := len(re.findall(r"\|\s*safe\b|autoescape off", path.read_text())):
+            found[str(path.relative_to(ROOT / "templates"))] = n
+    annotators = {name: n for name, n in found.items() if name.startswith(("annotate/", "protocols/"))}
+    assert annotators == SAFE_TEMPLATES
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        p
+        for p in [*SOURCES, *TEMPLATES, *sorted((ROOT / "static").rglob("*.*"))]
+        if p.suffix in (".py", ".html", ".css", ".js")
+    ],
+    ids=name,
+)
+def test_no_address_of_anybody_else_is_loaded(path):
+    """No font, script or image of a third party; links that people follow are another matter."""
+    text = path.read_text()
+    assert not re.search(r"""(src|srcset|@import|url)\s*[=(]\s*['"]?(https?:)?//""", text)
+
+
+AD_WORDS = re.compile(r"\b(ads?|banner|track(ing|er)?|analytics|sponsor|popup)\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", [p for p in TEMPLATES if "annotate" in p.parts or "protocols" in p.parts], ids=name)
+def test_no_class_id_or_address_that_blockers_hide(path):
+    for attribute in re.findall(r"""(?:class|id|href|src|action|name)="([^"]*)\"""", path.read_text()):
+        assert not AD_WORDS.search(attribute), attribute
+
+
+WEB_PROCESS = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+import django
+django.setup()
+from django.conf import settings
+settings.ALLOWED_HOSTS = ["testserver"]
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("createcachetable", verbosity=0)
+from django.urls import get_resolver
+get_resolver().url_patterns
+heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+assert not [m for m in heavy if m in sys.modules], ("start-up", [m for m in heavy if m in sys.modules])
+from tests.builders import panel, spa_study
+from tests.robots import Robot
+from tests.test_blinding import any_answer
+study = spa_study(target_n=1)
+robot = Robot(f"/e/{panel(study).key}/?who=w", any_answer)
+assert robot.play() == "Thank you"
+print([m for m in heavy if m in sys.modules])
+"""
+
+
+def test_a_web_process_never_loads_the_heavy_libraries():
+    run = subprocess.run([sys.executable, "-c", WEB_PROCESS], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
