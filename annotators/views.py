@@ -6,7 +6,8 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import render
+from django.template import Context
+from django.template.loader import get_template
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -19,7 +20,7 @@ from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .pages import media_names, page_as_shown, plan_of, shown_of
 from .receipts import receipt_of
-from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_of
+from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
 from .show import cached_markdown, shown_page, stored_texts
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.
@@ -70,6 +71,12 @@ def for_annotators(view):
         return response
 
     return wrapped
+
+
+def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
+    """A page for annotators. It needs nothing that context processors know, and its numbers are for browsers, not localised."""
+    words = Context(context | {"request": request}, use_l10n=False)
+    return HttpResponse(get_template(template).template.render(words), status=status)
 
 
 def note(request, study_words, kind: str, way_back: Return | None = None, status: int = 200, **more):
@@ -231,21 +238,28 @@ def page(request, code, key):
         return _posted(request, assignment, key)
     if has_ended(assignment) and assignment.submitted_at is None:
         return to_page(code, None)
-    standing = standing_of(assignment)
+    standing = standing_at(assignment, key)
     visit = standing.visits.get(key)
-    if key not in standing.steps or (visit is None and key != standing.next_key):
+    if key not in standing.steps or (visit is None and not standing.is_next(key)):
         return to_page(code, standing.next_key)
     step = standing.steps[key]
     if visit is None and request.method == "GET":
-        visit = _first_sight(assignment, step, key)
+        visit = _first_sight(standing, step, key)
     if visit is not None:
         step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
     return page_response(request, standing, step, visit)
 
 
-def _first_sight(assignment, step, key) -> PageVisit:
-    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
-    made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page, assignment))
+def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
+    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote.
+
+    A page begins in the layout that was chosen on the one before.
+    """
+    assignment = standing.assignment
+    before = standing.visits.get(standing.walk.before(key))
+    made = PageVisit(
+        assignment=assignment, key=key, shown=shown_of(step.page, assignment), layout=before.layout if before else ""
+    )
     PageVisit.objects.bulk_create([made], ignore_conflicts=True)
     return made
 
@@ -267,13 +281,13 @@ def _posted(request, assignment, key):
         return HttpResponseRedirect(f"/p/{code}/")
     if outcome.sent is None:
         return to_page(code, outcome.following)
-    standing = standing_of(assignment)
+    standing = standing_at(assignment, key)
     return page_response(request, standing, outcome.step, standing.visits.get(key), sent=outcome.sent, status=422)
 
 
 def _conflict(request, assignment, key):
     """Another answer for a page that is recorded: told so, and shown what is stored."""
-    standing = standing_of(assignment)
+    standing = standing_at(assignment, key)
     visit = standing.visits[key]
     step = standing.steps[key]
     step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
@@ -289,8 +303,8 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
         stored = stored_texts(asks, step.page, responses)
     shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
-    keys = list(standing.steps)
-    place = keys.index(step.page.key) + 1
+    pages = len(standing.walk.keys)
+    place = standing.walk.places[step.page.key] + 1
     words = wording_of(assignment.study, assignment.design_id)
     layout = (visit.layout if visit else "") or next(
         (v.layout for v in reversed(standing.visits.values()) if v.layout), ""
@@ -300,13 +314,13 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "page": shown,
         "assignment_path": f"/p/{assignment.code}/",
         "is_recorded": stored is not None,
-        "following": _after(standing, step.page.key) if stored is not None else "",
+        "following": standing.walk.after(step.page.key) or "done" if stored is not None else "",
         "place": place,
-        "pages": len(keys),
-        "minutes_left": _minutes_left(words.study.get("minutes"), place, len(keys)),
+        "pages": pages,
+        "minutes_left": _minutes_left(words.study.get("minutes"), place, pages),
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "kept_minutes": _kept_minutes(assignment),
-        "previous": keys[place - 2] if place > 1 else "",
+        "previous": standing.walk.before(step.page.key),
         "general_errors": sent.general if sent else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
     }
@@ -315,13 +329,6 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
 
 def _instructions(assignment) -> str:
     return cached_markdown(plan_of(assignment).instructions)
-
-
-def _after(standing: Standing, key: str) -> str:
-    """The page after a recorded one, or the end."""
-    keys = list(standing.steps)
-    place = keys.index(key) + 1
-    return keys[place] if place < len(keys) else "done"
 
 
 def _minutes_left(declared, place: int, pages: int) -> int | None:

@@ -1,0 +1,209 @@
+// Comforts: every page works without them, and nothing here changes what is asked.
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const $ = (...where) => all(...where)[0];
+const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+const on = (target, names, act) => names.split(" ").forEach((name) => target.addEventListener(name, act));
+const { pathname } = location;
+const { page, state } = document.body.dataset;
+const form = $("#answers");
+const RETRY = 5000;
+
+// Storage may be forbidden in a panel's frame: then the browser keeps no copy.
+const attempt = (act) => { try { return act(localStorage); } catch { return null; } };
+const recall = (key) => attempt((kept) => JSON.parse(kept["heval:" + key]));
+const remember = (key, value) => attempt((kept) => { kept["heval:" + key] = JSON.stringify(value); });
+const forget = (start, but) => attempt((kept) => Object.keys(kept).forEach((key) => {
+  if (key.startsWith("heval:" + start) && key !== "heval:" + but) kept.removeItem(key);
+}));
+
+const clock = (time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+function say(words, isBad = false) {
+  $(".saved").classList.toggle("unsaved", isBad);
+  $(".saved span").textContent = words;
+}
+
+// Drafts: sent after a pause; the browser keeps a copy of what the server has not.
+let typed = 0, safe = 0, seconds = 0, timer, sending, isSent;
+const answers = () => new URLSearchParams([...new FormData(form), ["save", "auto"]]);
+const keep = () => remember(pathname, { seconds, answers: typed > safe ? [...new FormData(form)] : null });
+
+function changed() {
+  typed += 1;
+  keep();
+  clearTimeout(timer);
+  timer = setTimeout(save, 1500);
+}
+
+// False while the server cannot be reached; it is tried again.
+async function save() {
+  await sending;
+  clearTimeout(timer);
+  const upTo = typed;
+  sending = fetch(pathname, { method: "POST", body: answers() }).catch(() => null);
+  const reply = await sending;
+  if (!(reply?.status < 429)) {
+    say("Not saved yet. Keep this page open; we try again.", true);
+    timer = setTimeout(save, RETRY);
+    return false;
+  }
+  if (reply.ok) {
+    safe = upTo;
+    say("Saved " + clock(Date.now()));
+  } else say("This page is stored already. Reload it to see how.", true);
+  keep();
+  return true;
+}
+
+function restore() {
+  const copy = recall(pathname) || {};
+  seconds = copy.seconds || 0;
+  if (!copy.answers || $("#problems")) return;
+  const kept = new Map(copy.answers);
+  for (const field of form.elements) {
+    if (/radio|checkbox/.test(field.type)) field.checked = kept.get(field.name) === field.value;
+    else if (field.type !== "hidden" && kept.has(field.name)) field.value = kept.get(field.name);
+  }
+  changed();
+}
+
+// Sent once, when the server is known to be there: a lost connection does not lose the page.
+async function send(event) {
+  if (isSent) return;
+  event.preventDefault();
+  if (isSent === false) return;
+  isSent = false;
+  const { submitter } = event;
+  submitter.ariaDisabled = "true";
+  while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });
+  isSent = true;
+  form.requestSubmit(submitter);
+}
+
+// A slider that has no position until it is used.
+function addSlider(field) {
+  const { min, max } = field.dataset;
+  const slider = make("input", { type: "range", min, max, ariaLabel: "Slider: " + field.labels[0].innerText });
+  const follow = () => {
+    const words = field.value.trim();
+    const isSet = /^-?\d+$/.test(words) && +words >= +min && +words <= +max;
+    slider.classList.toggle("unset", !isSet);
+    if (isSet) slider.value = words;
+    slider.ariaValueText = isSet ? words : "not set";
+  };
+  const lead = () => {
+    field.value = slider.value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  on(field, "input", follow);
+  // Pressed in the very middle it does not move.
+  on(slider, "input pointerup", lead);
+  const box = make("div", { className: "slide" });
+  box.append(slider, ...[min, (+min + +max) / 2, max].map((n) => make("i", { textContent: n, ariaHidden: "true" })));
+  field.parentElement.append(box);
+  follow();
+}
+
+function addCount(field) {
+  const line = make("p", { className: "count" });
+  const count = () => { line.textContent = `${[...field.value].length} of ${field.maxLength}`; };
+  on(field, "input", count);
+  field.after(line);
+  count();
+}
+
+// Off until switched on.
+function addKeys(groups) {
+  const box = make("input", { type: "checkbox", checked: recall("keys") });
+  const line = make("label", { className: "keys" });
+  line.append(box, "Answer with number keys");
+  $(".go").before(line);
+  on(box, "change", () => remember("keys", box.checked));
+  const open = () => groups.find((group) => !$(":checked", group));
+  on(document, "keydown", ({ target, key, ctrlKey, altKey, metaKey }) => {
+    const group = target.closest("[role=radiogroup]") || open();
+    if (!box.checked || !group || ctrlKey || altKey || metaKey || target.matches("[type=text], textarea, select")) return;
+    const points = all("[type=radio]", group);
+    const point = points.find(({ value }) => value === key) || points[key - 1];
+    if (!point) return;
+    point.click();
+    $("input", open() || group).focus();
+  });
+}
+
+function addDeadline(line) {
+  let end;
+  const show = () => {
+    end = Date.now() + line.dataset.minutes * 60000;
+    if (end > Date.now()) line.textContent = `Place kept until ${clock(end)}.`;
+  };
+  show();
+  setInterval(() => {
+    if (Math.ceil((end - Date.now()) / 60000) === 5) say("5 minutes are left. Press More time to keep your place.");
+  }, 60000);
+  const button = line.nextElementSibling;
+  on(button, "click", async (event) => {
+    event.preventDefault();
+    const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
+    const fresh = reply?.ok && $("#kept", new DOMParser().parseFromString(await reply.text(), "text/html"));
+    if (!fresh) return say("Not possible now. Try again.", true);
+    line.dataset.minutes = fresh.dataset.minutes;
+    show();
+    say("You have more time now.");
+  });
+}
+
+// An answer takes back "cannot answer", and the other way round.
+function settle({ target }) {
+  const field = target.closest(".field");
+  const reason = field && $("select", field);
+  if (reason && target !== reason) reason.value = "";
+  else if (reason?.value) all("input", field).forEach((one) => {
+    one.checked = false;
+    if (one.type === "text") one.value = "";
+    one.dispatchEvent(new Event("input"));
+  });
+}
+
+if (state === "open") {
+  forget(page, pathname);
+  restore();
+  all("[data-has-range]").forEach(addSlider);
+  all("textarea").forEach(addCount);
+  all("#kept").forEach(addDeadline);
+  if ($("[role=radiogroup]")) addKeys(all("[role=radiogroup]"));
+  on(form, "input", changed);
+  on(form, "change", settle);
+  on(form, "submit", send);
+  on(window, "online", () => { if (typed > safe) save(); });
+  on(window, "visibilitychange pagehide", () => {
+    if (typed > safe && !isSent) navigator.sendBeacon(pathname, answers());
+    keep();
+  });
+  // Seconds in which somebody was here.
+  let stirred = Date.now();
+  on(window, "pointermove pointerdown keydown scroll", () => { stirred = Date.now(); });
+  setInterval(() => {
+    if (!document.hidden && Date.now() - stirred < 60000) form.elements.active.value = ++seconds;
+  }, 1000);
+} else if (page) forget(state === "over" ? page : pathname);
+
+$("#problems")?.focus();
+on(document, "click keydown", (event) => {
+  const link = event.target.closest(".picture");
+  if (event.key === "Escape") $(".large")?.classList.remove("large");
+  if (!link || event.key || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  link.classList.toggle("large");
+});
+all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
+  if (other.dataset.sent) event.preventDefault();
+  other.dataset.sent = 1;
+}));
+all("[data-copies]").forEach((button) => {
+  button.hidden = false;
+  on(button, "click", () => {
+    getSelection().selectAllChildren($("#" + button.dataset.copies));
+    document.execCommand("copy");
+    button.textContent = "Copied";
+  });
+});

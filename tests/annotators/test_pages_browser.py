@@ -1,0 +1,594 @@
+"""Annotators' pages in Chromium: how they work for people with and without script, mouse, eyes and connection."""
+
+import re
+import time
+from io import BytesIO
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from django.conf import settings
+from PIL import Image
+
+from annotators.models import Assignment, PageVisit, Response
+from studies.media import encode_image, store
+from studies.models import Output, Prompt
+from tests.builders import add_survey, launched, panel, spa_draft
+from tests.players import submitted
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}
+STORY = "When the train came to a halt between two stations nobody spoke at first. " * 12
+
+
+@pytest.fixture
+def study():
+    draft = spa_draft(
+        systems=("alpha", "beta", "gamma", "delta", "epsilon"), m=4, prompts=8,
+        content_warning="Some stories speak of wolves.", institution="University of Tests", retention="Kept for ten years.",
+    )  # fmt: skip
+    for n, output in enumerate(Output.objects.filter(system__study=draft).order_by("pk")):
+        Output.objects.filter(pk=output.pk).update(text=STORY[: 200 + 97 * (n % 5)] + "\n\nThe end.")
+    Prompt.objects.filter(study=draft).update(
+        text="You wake on a train that has stopped in the dark, and nobody knows why."
+    )
+    return launched(draft)
+
+
+class Visit:
+    """A person's browser: what it asked for, what it was told, and the pages of a study played in it."""
+
+    def __init__(self, context, base, study, person="anna"):
+        self.context, self.base, self.study, self.page = context, base, study, context.new_page()
+        self.door = f"{base}/e/{panel(study).key}/?who={person}&session=s1"
+        self.requests, self.cookies, self.complaints = [], [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on(
+            "response",
+            lambda response: self.cookies.extend(v for k, v in response.headers.items() if k == "set-cookie"),
+        )
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on(
+            "console",
+            lambda line: (
+                self.complaints.append(line.text) if line.type == "error" and "status of" not in line.text else None
+            ),
+        )
+        self.page.set_default_timeout(8000)
+
+    def go(self, key):
+        """Press the page's own button and wait for the next page."""
+        self.page.locator("[name=go]").click()
+        self.page.wait_for_url(f"**/{key}/")
+
+    def start(self):
+        self.page.goto(self.door)
+        self.page.locator("#agree").check()
+        self.page.get_by_role("button", name="Start").click()
+        self.page.wait_for_url("**/s1/")
+
+    def play(self, until):
+        """From the door to a page, plausibly."""
+        self.start()
+        for key, answer, following in (
+            ("s1", lambda: self.page.get_by_label("Yes").check(), "start"),
+            ("start", lambda: None, "s2.read"),
+            ("s2.read", self.to_last_prompt, "s2.ask"),
+            ("s2.ask", self.give_chances, "s3.p1"),
+            ("s3.p1", self.rate, "s4"),
+            ("s4", lambda: self.page.locator("textarea").fill("It was fine."), "done"),
+        ):
+            if key == until:
+                return self.page
+            answer()
+            self.go(following)
+        return self.page
+
+    def open(self, until, person="anna"):
+        """A page of somebody who has answered all before it."""
+        self.assignment = submitted(self.study, person, until=until)
+        self.page.goto(f"{self.base}/p/{self.assignment.code}/{until}/")
+        return self.page
+
+    def to_last_prompt(self):
+        while (onward := self.page.get_by_role("link", name="Next prompt").locator("visible=true")).count():
+            onward.first.click()
+
+    def give_chances(self):
+        for n, field in enumerate(self.page.locator("[data-has-range]").all()):
+            field.fill(str(10 * n))
+
+    def rate(self):
+        for group in self.page.get_by_role("radiogroup").all():
+            group.locator("input").nth(3).check()
+
+    @property
+    def at(self):
+        return self.page.url.removeprefix(self.base)
+
+
+@pytest.fixture
+def visit(browser, live_server, study):
+    """Make a visit with the context's options; all contexts close in the end."""
+    contexts = []
+
+    def make(person="anna", **options):
+        contexts.append(browser.new_context(**{"viewport": DESKTOP} | options))
+        return Visit(contexts[-1], live_server.url, study, person)
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+def until(holds, seconds=8):
+    """Wait for something that the page's own content policy lets no browser function watch."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def stored() -> dict:
+    return {r.slot: r for r in Response.objects.all()}
+
+
+def violations(page) -> list[str]:
+    page.evaluate(AXE)  # past the content policy, which lets no page load a script of this kind
+    found = page.evaluate(f"axe.run(document, {{runOnly: {{type: 'tag', values: {TAGS}}}}})")["violations"]
+    return [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
+
+
+def overflow(page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def look_at(page, name, wrong):
+    """Both sizes, light and dark: what axe finds, and whether anything must be scrolled sideways."""
+    for size in (DESKTOP, PHONE):
+        page.set_viewport_size(size)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            wrong += [f"{name} {size['width']} {scheme} {found}" for found in violations(page)]
+        if overflow(page) > 0:
+            wrong.append(f"{name} is {overflow(page)} px too wide at {size['width']}")
+    page.set_viewport_size(DESKTOP)
+    page.emulate_media(color_scheme="light")
+
+
+def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(visit):
+    person, wrong = visit(), []
+    page = person.page
+    page.goto(person.door)
+    look_at(page, "landing", wrong)
+    page.get_by_role("button", name="Start").click()
+    look_at(page, "landing refused", wrong)
+    page.locator("#agree").check()
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/s1/")
+    page.locator("[name=go]").click()
+    page.wait_for_selector("#problems")
+    look_at(page, "screening refused", wrong)
+    page.get_by_label("Yes").check()
+    person.go("start")
+    look_at(page, "instructions", wrong)
+    person.go("s2.read")
+    look_at(page, "reading", wrong)
+    page.get_by_role("button", name="one prompt at a time").click()
+    page.wait_for_selector(".items.one")
+    look_at(page, "reading one at a time", wrong)
+    page.get_by_role("button", name="side by side").click()
+    page.wait_for_selector(".items.side")
+    person.go("s2.ask")
+    page.locator("summary").first.click()
+    look_at(page, "chances", wrong)
+    person.give_chances()
+    page.locator("[data-has-range]").first.fill("101")
+    page.locator("[name=go]").click()
+    page.wait_for_selector("#problems")
+    look_at(page, "chances refused", wrong)
+    page.locator("[data-has-range]").first.fill("100")
+    person.go("s3.p1")
+    look_at(page, "rating", wrong)
+    person.rate()
+    person.go("s4")
+    look_at(page, "comment", wrong)
+    base = page.url.removesuffix("s4/")
+    for name in ("s2.ask", "s3.p1", "consent", "question", "withdraw"):
+        page.goto(f"{base}{name}/")
+        look_at(page, f"{name} looked at", wrong)
+    page.goto(f"{base}s4/")
+    person.go("done")
+    look_at(page, "done", wrong)
+    page.goto(person.door.replace("anna", "bert"))
+    page.get_by_role("button", name="I do not agree").click()
+    look_at(page, "declined", wrong)
+    assert not wrong
+    assert not person.complaints
+
+
+def test_every_kind_of_field_and_of_output_is_accessible_and_stays_in_its_box(visit):
+    draft = spa_draft(systems=("alpha", "beta", "gamma", "delta", "epsilon"), prompts=5, with_surveys=False)
+    refusal = {"skip_reasons": [{"key": "no", "label": "I would rather not say"}]}
+    options = {"options": [{"key": "a", "label": "One"}, {"key": "b", "label": "Another"}]}
+    scales = [
+        {"kind": "multiple"} | options, {"kind": "choice"} | options, {"kind": "number", "minimum": 18, "maximum": 120},
+        {"kind": "likert", "maximum": 7, "low": "not at all", "high": "very much"}, {"kind": "acknowledgement"},
+        {"kind": "continuous", "minimum": -10, "maximum": 10, "low": "unsure"}, {"kind": "text", "is_long": False},
+    ]  # fmt: skip
+    questions = [
+        {"key": f"q{n}", "text": f"Question {scale['kind']}?", "scale": scale} for n, scale in enumerate(scales)
+    ]
+    add_survey(
+        draft,
+        position=9,
+        questions=[question | (refusal if n > 1 else {"required": False}) for n, question in enumerate(questions)],
+    )
+    image = encode_image(picture())
+    store(settings.MEDIA_ROOT, image)
+    kinds = {
+        "alpha": {"text": "\u0627\u0633\u062a\u064a\u0642\u0638\u062a\n\nThen English.", "language": "ar"},
+        "beta": {"text": "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |", "format": "markdown"},
+        "gamma": {"text": "Human: Hello\nBot: Good day", "format": "turns"},
+        "delta": {"text": "", "is_empty": True},
+        "epsilon": {"text": "", "media": image.name},
+    }
+    for system, columns in kinds.items():
+        Output.objects.filter(system__study=draft, system__name=system).update(**columns)
+    Prompt.objects.filter(study=draft).update(source="w" * 300 + " A long document." * 100)
+    person, wrong = visit(), []
+    person.study = launched(draft)
+    for key in ("s1.read", "s3"):
+        look_at(person.open(key, person=key), key, wrong)
+    person.page.locator("[name=go]").click()
+    person.page.wait_for_selector("#problems")
+    look_at(person.page, "s3 refused", wrong)
+    assert not wrong
+    page = person.open("s1.read", person="painter")
+    box = page.locator(".cell .picture").first.bounding_box()
+    assert abs(box["width"] - box["height"]) < 1
+    assert page.locator(".cell img").first.evaluate("e => getComputedStyle(e).objectFit") == "contain"
+    page.locator(".cell .picture").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".picture.large").bounding_box()["width"] > 1200
+    page.keyboard.press("Escape")
+    assert page.locator(".picture.large").count() == 0
+
+
+def picture() -> bytes:
+    image = BytesIO()
+    Image.new("RGB", (300, 120), "#a33").save(image, "PNG")
+    return image.getvalue()
+
+
+def test_a_run_asks_this_host_alone_sets_no_cookie_and_breaks_no_policy(visit):
+    person = visit()
+    person.play(until=None)
+    assert person.at.endswith("/done/")
+    assert {url.split("/")[2] for url in person.requests} == {person.base.split("/")[2]}
+    assert person.cookies == [] and person.context.cookies() == []
+    assert person.complaints == []
+
+
+def test_an_item_page_needs_two_further_requests_at_most(visit):
+    person = visit()
+    page = person.open("s2.read")
+    person.requests.clear()
+    page.reload()
+    assert len([url for url in person.requests if not url.endswith(".read/")]) <= 2
+
+
+def test_a_whole_run_works_without_script(visit):
+    person = visit(java_script_enabled=False)
+    page = person.play(until="s2.ask")
+    assert page.locator("input[type=range]").count() == 0
+    person.give_chances()
+    page.locator("[data-has-range]").nth(2).fill("much")
+    page.locator("[name=go]").click()
+    assert page.locator("#problems a").count() == 1
+    page.locator("#problems a").click()
+    assert page.evaluate("document.activeElement.value") == "much"
+    page.locator("[data-has-range]").nth(2).fill("20")
+    person.go("s3.p1")
+    person.rate()
+    page.get_by_role("button", name="Save for later").click()
+    assert page.locator("input:checked").count() == 5
+    person.go("s4")
+    person.go("done")
+    values = [int(r.value) for slot, r in sorted(stored().items()) if slot.startswith("s2.")]
+    assert values == [0, 10, 20, 30, 40, 50, 60, 70]
+    assert [int(r.value) for slot, r in stored().items() if slot.startswith("s3.")] == [4] * 5
+
+
+def test_a_whole_run_works_by_keyboard_alone(visit):
+    person = visit()
+    page = person.page
+
+    def press(*keys):
+        for key in keys:
+            page.keyboard.press(key)
+
+    def tab_to(selector):
+        for _ in range(120):
+            if page.evaluate("s => document.activeElement.matches(s)", selector):
+                return
+            page.keyboard.press("Tab")
+        raise AssertionError(f"no Tab leads to {selector}")
+
+    def send(key):
+        tab_to("[name=go]")
+        press("Enter")
+        page.wait_for_url(f"**/{key}/")
+
+    page.goto(person.door)
+    tab_to("#agree")
+    press("Space")
+    tab_to("[name=start]")
+    press("Enter")
+    page.wait_for_url("**/s1/")
+    tab_to("[type=radio]")
+    press("Space")
+    send("start")
+    send("s2.read")
+    send("s2.ask")
+    for n in range(8):
+        tab_to(f"#s2-q{n + 1}")
+        page.keyboard.type(str(11 * n))
+    send("s3.p1")
+    for label in "ABCDE":
+        tab_to(f"[name='s3.q1.i1.{label}']")
+        press("Space", "ArrowDown", "ArrowDown")
+    send("s4")
+    tab_to("textarea")
+    page.keyboard.type("By keys.")
+    send("done")
+    answers = stored()
+    assert [int(answers[f"s2.q{n + 1}"].value) for n in range(8)] == [11 * n for n in range(8)]
+    assert {int(answers[f"s3.q1.i1.{label}"].value) for label in "ABCDE"} == {3}
+    assert answers["s4.q1"].text == "By keys."
+    assert Assignment.objects.get().submitted_at
+
+
+def test_what_has_the_focus_is_in_sight_and_covered_by_nothing(visit):
+    person = visit(viewport={"width": 1000, "height": 600})
+    page = person.open("s3.p1")
+    covered = """() => {
+      const box = document.activeElement.getBoundingClientRect();
+      if (!box.width || document.activeElement === document.body) return null;
+      const on = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+      return on && (document.activeElement.contains(on) || on.contains(document.activeElement)) ? null : document.activeElement.outerHTML.slice(0, 120);
+    }"""
+    page.locator("body").click(position={"x": 1, "y": 1})
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        assert page.evaluate(covered) is None
+    for _ in range(20):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate(covered) is None
+
+
+# Reading
+
+
+def test_side_by_side_all_columns_are_equal_and_prompt_and_labels_stay(visit):
+    page = visit().open("s2.read")
+    cells = page.locator("#i1 .cell")
+    boxes = [cell.bounding_box() for cell in cells.all()]
+    assert len(boxes) == 5
+    assert len({round(box["y"]) for box in boxes}) == 1
+    assert max(box["width"] for box in boxes) - min(box["width"] for box in boxes) < 1
+    assert max(box["height"] for box in boxes) - min(box["height"] for box in boxes) < 1
+    page.mouse.wheel(0, boxes[0]["y"] + 300)
+    until(lambda: page.evaluate("scrollY") > 250)
+    prompt, label = page.locator("#i1 .prompt").bounding_box(), page.locator("#i1 .label").first.bounding_box()
+    assert 0 <= prompt["y"] < 40 and 0 <= label["y"] < 5
+
+
+def test_nothing_sticks_on_a_low_screen(visit):
+    page = visit().open("s2.read")
+    page.set_viewport_size({"width": 1000, "height": 400})
+    for selector in (".label", ".prompt", ".saved"):
+        assert page.locator(selector).first.evaluate("e => getComputedStyle(e).position") == "static"
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without"])
+def test_on_a_phone_prompts_come_one_at_a_time_and_reload_returns_to_the_open_one(visit, has_script):
+    person = visit(viewport=PHONE, java_script_enabled=has_script)
+    page = person.open("s2.read")
+    in_sight = lambda: [item.get_attribute("id") for item in page.locator(".item").all() if item.is_visible()]  # noqa: E731 - a short name for one question
+    assert in_sight() == ["i1"]
+    assert not page.locator("[name=go]").is_visible()
+    page.locator("#i1").get_by_role("link", name="Next prompt").click()
+    assert in_sight() == ["i2"] and person.at.endswith("#i2")
+    page.reload()
+    assert in_sight() == ["i2"]
+    page.locator("#i2 .jump a").nth(3).click()
+    assert in_sight() == ["i2"]
+    assert -5 <= page.locator("#i2-D").bounding_box()["y"] < 120
+    page.locator("#i2").get_by_role("link", name="Previous prompt").click()
+    assert in_sight() == ["i1"]
+    person.to_last_prompt()
+    assert in_sight() == ["i4"] and page.locator("[name=go]").is_visible()
+    person.go("s2.ask")
+    assert "#" not in person.at
+
+
+def test_the_layout_is_kept_for_the_pages_that_follow(visit):
+    person = visit()
+    page = person.open("s2.read")
+    page.get_by_role("button", name="one prompt at a time").click()
+    page.wait_for_selector(".items.one")
+    assert [item.is_visible() for item in page.locator(".item").all()] == [True, False, False, False]
+    person.to_last_prompt()
+    person.go("s2.ask")
+    person.give_chances()
+    person.go("s3.p1")
+    assert page.locator(".items.one").count() == 1
+    assert set(PageVisit.objects.filter(layout="one").values_list("key", flat=True)) == {"s2.read"}
+
+
+# Answers
+
+
+def test_a_slider_has_no_position_until_it_is_used_and_leads_no_other_question(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    sliders, fields = page.locator("input[type=range]"), page.locator("[data-has-range]")
+    assert sliders.count() == 8
+    for slider in sliders.all():
+        assert "unset" in slider.get_attribute("class") and slider.get_attribute("aria-valuetext") == "not set"
+        assert slider.get_attribute("name") is None
+    box = sliders.first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert fields.first.input_value() == "50"
+    assert "unset" not in sliders.first.get_attribute("class")
+    page.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
+    assert fields.first.input_value() == "100"
+    fields.nth(1).fill("7")
+    assert sliders.nth(1).input_value() == "7"
+    fields.nth(1).fill("700")
+    assert "unset" in sliders.nth(1).get_attribute("class")
+    assert fields.nth(1).input_value() == "700"
+    assert [field.input_value() for field in fields.all()[2:]] == [""] * 6
+
+
+def test_number_keys_answer_only_when_switched_on(visit):
+    person = visit()
+    page = person.open("s3.p1")
+    page.get_by_role("radiogroup").first.locator("input").first.focus()
+    page.keyboard.press("4")
+    assert page.locator("[type=radio]:checked").count() == 0
+    page.get_by_label("Answer with number keys").check()
+    for key in "43215":
+        page.keyboard.press(key)
+    assert [box.get_attribute("value") for box in page.locator("[type=radio]:checked").all()] == list("43215")
+
+
+def test_a_draft_is_saved_after_a_pause_and_comes_back(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    page.locator("[data-has-range]").first.fill("37")
+    page.wait_for_selector("text=/^Saved \\d/")
+    assert PageVisit.objects.get(key="s2.ask").draft["s2.q1"] == ["37"]
+    page.reload()
+    assert page.locator("[data-has-range]").first.input_value() == "37"
+    assert Response.objects.filter(slot__startswith="s2").count() == 0
+
+
+def test_a_page_left_at_once_is_saved_too(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    page.locator("[data-has-range]").first.fill("12")
+    page.goto("about:blank")
+    until(lambda: (PageVisit.objects.get(key="s2.ask").draft or {}).get("s2.q1") == ["12"])
+
+
+def test_without_a_connection_nothing_is_lost_and_the_page_stays(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    person.context.set_offline(True)
+    person.give_chances()
+    page.locator("[name=go]").click()
+    page.wait_for_selector("text=Not saved yet. Keep this page open; we try again.")
+    assert person.at.endswith("/s2.ask/")
+    person.context.set_offline(False)
+    page.wait_for_url("**/s3.p1/", timeout=15000)
+    assert [int(stored()[f"s2.q{n + 1}"].value) for n in range(8)] == [10 * n for n in range(8)]
+
+
+def test_what_the_server_never_had_comes_back_from_the_browsers_own_copy(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    page.route(
+        "**/s2.ask/", lambda route: route.fulfill(status=503) if route.request.method == "POST" else route.continue_()
+    )
+    page.locator("[data-has-range]").first.fill("64")
+    page.locator("[name=go]").click()
+    page.wait_for_selector("text=Not saved yet")
+    page.unroute("**/s2.ask/")
+    page.reload()
+    assert page.locator("[data-has-range]").first.input_value() == "64"
+    page.wait_for_selector("text=/^Saved \\d/")
+    assert PageVisit.objects.get(key="s2.ask").draft["s2.q1"] == ["64"]
+
+
+def test_a_double_click_sends_once(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    person.give_chances()
+    person.requests.clear()
+    posts = []
+    page.on("request", lambda request: posts.append(request) if "go=1" in (request.post_data or "") else None)
+    page.locator("[name=go]").dblclick()
+    page.wait_for_url("**/s3.p1/")
+    assert len(posts) == 1
+
+
+def test_the_second_window_learns_that_the_page_is_answered(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    second = person.context.new_page()
+    second.goto(page.url)
+    person.give_chances()
+    person.go("s3.p1")
+    second.locator("[data-has-range]").first.fill("99")
+    second.wait_for_selector("text=This page is stored already")
+    second.locator("[name=go]").click()
+    second.wait_for_selector("text=This page was answered before")
+    assert second.locator("#s2-q1").input_value() == "0" and second.locator("#s2-q1").is_disabled()
+
+
+def test_more_time_is_given_where_one_stands(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    assert re.search(r"Place kept until \d", page.locator("#kept").inner_text())
+    before = Assignment.objects.get().reserved_until
+    page.locator("[data-has-range]").first.fill("81")
+    page.get_by_role("button", name="More time").click()
+    page.wait_for_selector("text=You have more time now.")
+    assert Assignment.objects.get().reserved_until > before
+    assert person.at.endswith("/s2.ask/") and page.locator("[data-has-range]").first.input_value() == "81"
+
+
+def test_time_with_the_page_in_sight_is_counted(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    until(lambda: page.locator("[name=active]").input_value() >= "2")
+    person.give_chances()
+    person.go("s3.p1")
+    assert PageVisit.objects.get(key="s2.ask").active_seconds >= 2
+
+
+def test_the_links_of_the_summary_lead_to_the_fields(visit):
+    person = visit()
+    page = person.open("s3.p1")
+    page.locator("[name=go]").click()
+    page.wait_for_selector("#problems")
+    assert page.evaluate("document.activeElement.id") == "problems"
+    page.locator("#problems a").nth(1).click()
+    assert page.evaluate("document.activeElement.name") == "s3.q1.i1.B"
+    page.get_by_role("radiogroup").first.locator("input").nth(1).check()
+    page.locator("[name=go]").click()
+    page.wait_for_selector("text=4 answers are missing")
+    assert page.locator("input:checked").get_attribute("value") == "2"
+
+
+# The end
+
+
+def test_the_end_can_be_reopened_and_leaves_no_copy_behind(visit):
+    person = visit()
+    page = person.play(until=None)
+    address = page.url
+    page.goto(address.replace("done/", ""))
+    assert page.url == address
+    assert "Thank you" in page.locator("h1").inner_text()
+    assert (
+        page.get_by_role("link", name="Return to the panel").get_attribute("href")
+        == "https://panel.example.org/done?cc=C1&s=s1"
+    )
+    kept = page.evaluate("Object.keys(localStorage)")
+    assert [key for key in kept if "/p/" in key] == []
