@@ -148,7 +148,7 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     assignment = Assignment.objects.create(
         study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
         external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken), reserved_until=lease(study.start_window_seconds),
-        consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None, started_at=Now(),
+        consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
     )  # fmt: skip
     assignment.refresh_from_db()  # the times above are the database's
     return assignment
@@ -243,6 +243,12 @@ def sweep(limit: int = 500) -> int:
     )
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
     return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+
+
+def begin(assignment: Assignment) -> None:
+    """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
+    reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
+    reserved.update(started_at=Now(), reserved_until=lease(assignment.study.idle_lease_seconds))
 
 
 def miscounted_batches() -> list[tuple[int, int, int]]:

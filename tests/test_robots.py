@@ -154,3 +154,35 @@ def test_withdrawing_is_shown_before_it_is_done():
     assert Assignment.objects.get().withdrawn_at and robot.url.endswith("/done/")
     assert robot.client.post(f"/p/{code}/s2.ask/", {}).status_code in (302, 303)
     assert Batch.objects.get().claimed == 0
+
+
+def test_several_batches_one_after_the_other_by_the_code_alone():
+    study = spa_study(target_n=4, batches_per_annotator=2, prompts=16)
+    robot = Robot(address(study, "w", panel(study)), preferring(QUALITY, system_of))
+    robot.play()
+    code = robot.url.split("/")[2]
+    assert robot.client.get(f"/p/{code}/another/").status_code == 405
+    robot.read = {}  # letters are drawn anew
+    page = Page(robot.post(f"/p/{code}/another/", {}).content.decode())
+    assert Assignment.objects.count() == 2 and robot.url.split("/")[2] != code
+    for _ in range(10):
+        form = next((form for form in page.forms if "go" in dict(form.buttons)), None)
+        if form is None:
+            break
+        page = Page(robot.post(form.action, robot.fill(form, page)).content.decode())
+    assert page.heading == "Thank you" and Assignment.objects.filter(submitted_at__isnull=False).count() == 2
+    robot.post(f"/p/{code}/another/", {})
+    assert Assignment.objects.count() == 2
+
+
+def test_a_place_is_kept_briefly_until_the_first_page_and_then_as_long_as_work_needs():
+    study = spa_study(target_n=1, start_window_seconds=120)
+    door = panel(study)
+    robot = Robot(address(study, "w", door), None)
+    robot.client.post(robot.address, {"agree": "1"})
+    assignment = Assignment.objects.get()
+    assert assignment.started_at is None
+    held = assignment.reserved_until
+    robot.get(f"/p/{assignment.code}/")
+    assignment.refresh_from_db()
+    assert assignment.started_at and (assignment.reserved_until - held).total_seconds() > 1500

@@ -7,7 +7,6 @@ import pytest
 from django.db import connection
 from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
@@ -281,9 +280,3 @@ def test_a_middle_page_takes_at_most_eight_queries(study):
     assert (
         len([q for q in queries if not q["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN"))]) <= 7
     )  # and one to find the assignment
-
-
-def test_screening_counts_nothing_before_it_is_answered(study):
-    assignment = claimed(study, "w")
-    assert standing_of(assignment).next_key == "s1"
-    assert assignment.started_at and assignment.started_at <= timezone.now()
