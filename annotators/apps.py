@@ -5,6 +5,14 @@ class AnnotatorsConfig(AppConfig):
     name = "annotators"
 
     def ready(self):
-        from . import channels
+        from studies import copying, lifecycle
+
+        from . import channels, tries
 
         channels.load()
+        for hooks, function in (
+            (lifecycle.before_launch, tries.clear_tries),
+            (copying.before_delete, tries.clear_people),
+        ):
+            if function not in hooks:
+                hooks.append(function)

@@ -1,0 +1,68 @@
+# Only python3 (3.11 or newer) and make are needed. Every target may be run again; what is there is not made twice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HEVAL := $(BIN)/python -m heval_site.cli
+# Where `make demo` and `make up` keep database, media and secrets.
+export HEVAL_HOME ?= $(CURDIR)/state
+# Processes of the test run; 0: in this one.
+WORKERS ?= 2
+ARGS ?=
+
+.PHONY: help demo up test test-slow test-postgres lint format locks clean
+
+help:
+	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
+	@echo "make up          the site alone"
+	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
+	@echo "make test-slow   the proofs that take minutes"
+	@echo "make test-postgres  the tests that touch the database, on the server of HEVAL_TEST_DATABASE_URL"
+	@echo "make lint        ruff, mypy, import contracts, migrations, Dockerfile"
+	@echo "make locks       requirements*.lock from pyproject.toml (needs uv)"
+
+demo: $(VENV)/.installed
+	$(HEVAL) demo
+
+up: $(VENV)/.installed
+	$(HEVAL) up
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --slow $(ARGS)
+
+test-postgres: $(VENV)/.installed-dev
+	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(HEVAL) makemigrations --check --dry-run
+	$(BIN)/hadolint Dockerfile
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+locks:
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra dev pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "heval needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+
+# What runs is exactly what was locked: pip refuses a file whose hash is another.
+$(VENV)/.installed: requirements.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+# The second lock holds the first and the tools.
+$(VENV)/.installed-dev: requirements-dev.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@ $(VENV)/.installed

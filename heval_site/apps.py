@@ -1,0 +1,18 @@
+from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
+
+
+class HevalAdminConfig(AdminConfig):
+    default_site = "heval_site.admin_site.HevalAdminSite"
+
+
+class HevalSiteConfig(AppConfig):
+    """An app for its commands (up, worker, doctor, demo) alone: it has no models."""
+
+    name = "heval_site"
+    verbose_name = "heval"
+
+    def ready(self):
+        from . import broker
+
+        broker.connect()

@@ -1,0 +1,62 @@
+"""Celery, where a broker is set: `celery -A heval_site.celery worker` and `... beat`.
+
+Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the periodic work: a message lost or doubled changes
+nothing, and pickled or foreign messages are refused.
+"""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
+
+import celery
+from celery.signals import setup_logging
+from django.conf import settings
+
+SECONDS = 15
+
+app = celery.Celery("heval", broker=settings.CELERY_BROKER_URL, set_as_current=False)
+app.conf.update(
+    task_serializer="json",
+    accept_content=["json"],
+    task_ignore_result=True,
+    # A message whose worker was killed goes to another; the lease of the job decides when it runs again.
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    # Analyses leave memory behind; a fresh process gives it back.
+    worker_max_tasks_per_child=200,
+    task_default_queue="jobs",
+    # Sweeping must not wait behind an analysis of an hour.
+    task_routes={"heval.tick": {"queue": "periodic"}},
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
+    timezone="UTC",
+    beat_schedule={
+        "tick": {"task": "heval.tick", "schedule": float(SECONDS), "options": {"expires": SECONDS}},
+        "look": {"task": "heval.look", "schedule": float(SECONDS), "options": {"expires": SECONDS}},
+    },
+)
+
+
+@setup_logging.connect
+def _log_as_django_does(**kwargs):
+    from logging.config import dictConfig
+
+    dictConfig(settings.LOGGING)
+
+
+@app.task(name="heval.look")
+def look() -> None:
+    """Run one waiting job, then pass the word on while others wait."""
+    from studies import jobs
+
+    if jobs.run_waiting(limit=1) and jobs.is_any_waiting():
+        look.apply_async(expires=60)
+
+
+@app.task(name="heval.tick")
+def tick() -> None:
+    """The periodic work that is due."""
+    from studies import jobs
+
+    jobs.run_periodic()

@@ -1,0 +1,75 @@
+"""`heval`: the management commands under the names that people use."""
+
+import os
+import secrets
+import sys
+
+COMMANDS = {
+    "demo": "a site with a study, its annotator's link and its report, at once",
+    "up": "serve: the web site and the runner of jobs",
+    "worker": "run jobs alone, without a broker",
+    "prepare": "make database, cache and folders ready",
+    "import": "read a study, stimuli or old answers from files",
+    "export": "write a study's answers, or the whole of it, to files",
+    "simulate": "play a study with robots of known preferences",
+    "analyse": "run an analysis and print its numbers",
+    "doctor": "check this installation, and say what to do",
+    "secret": "print a new random secret",
+}
+# Names that Python or Django keep for themselves.
+MODULES = {"import": "import_study"}
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {words}" for name, words in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: heval COMMAND [--help]",
+            "",
+            *lines,
+            "",
+            "and every command of Django, such as createsuperuser, migrate, shell.",
+        ]
+    )
+
+
+def version() -> str:
+    """Of the installed package; of a checkout, what its pyproject.toml says."""
+    from importlib import metadata
+    from pathlib import Path
+
+    project = Path(__file__).resolve().parent.parent / "pyproject.toml"
+    if not project.exists():
+        return metadata.version("heval")
+    import tomllib
+
+    return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return
+    if arguments[0] == "--version":
+        print(version())
+        return
+    if arguments == ["secret"]:  # serves those whose settings are not complete yet
+        print(secrets.token_urlsafe(60))
+        return
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+
+    name, *rest = arguments
+    try:
+        settings.SECRET_KEY  # noqa: B018 - reading it is what checks the environment
+        execute_from_command_line(["heval", MODULES.get(name, name), *rest])
+    except ImproperlyConfigured as error:
+        sys.exit(f"heval: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Reading the environment strictly: a value that is not understood stops the start, it is never guessed."""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable, or the content of the file that ``<name>_FILE`` names (for secrets that a platform mounts)."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        if os.environ.get(name):
+            raise ImproperlyConfigured(f"Set {name} or {name}_FILE, not both.")
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8"
+            raise ImproperlyConfigured(f"{name}_FILE: {path} cannot be read ({reason}).") from error
+    return os.environ.get(name, "").strip() or default
+
+
+def boolean(name: str, default: bool) -> bool:
+    value = text(name)
+    if not value:
+        return default
+    try:
+        return WORDS[value.lower()]
+    except KeyError:
+        raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.") from None
+
+
+def integer(name: str, default: int, minimum: int = 0, maximum: int = 2**31) -> int:
+    value = text(name)
+    if not value:
+        return default
+    if not value.isascii() or not value.isdigit() or len(value) > 12 or not minimum <= int(value) <= maximum:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {minimum} to {maximum}, not {value!r}.")
+    return int(value)
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def one_of(name: str, default: str, *allowed: str) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(allowed)}, not {value!r}.")
+    return value
+
+
+def secret(name: str, default: str = "", length: int = 50) -> str:
+    """A secret that must be there, long and not an example; ``default`` serves the embedded state alone."""
+    value = text(name) or default
+    if not value:
+        raise ImproperlyConfigured(f"{name} is not set. Generate one: heval secret")
+    if len(value) < length or len(set(value)) < 5 or value.startswith("django-insecure"):
+        raise ImproperlyConfigured(f"{name} must have at least {length} random characters. Generate one: heval secret")
+    return value
+
+
+def address(name: str, default: str = "") -> str:
+    """An origin such as https://eval.example.org: http is for this machine alone."""
+    value = text(name, default).rstrip("/")
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - reading it is what checks it
+    except ValueError:
+        parts = urlsplit("")
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.path
+        or parts.query
+        or parts.fragment
+        or parts.username
+    ):
+        raise ImproperlyConfigured(
+            f"{name} must be the address that annotators use, such as https://eval.example.org, not {value!r}."
+        )
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise ImproperlyConfigured(
+            f"{name} must begin with https://, not {value!r}: annotators' links are credentials."
+        )
+    return value
+
+
+def url(name: str, *schemes: str, default: str = "") -> str:
+    """An address of a server, '' when there is none. The message never repeats it: it may hold a password."""
+    value = text(name, default)
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - reading it is what checks it
+        known = parts.scheme in schemes and bool(parts.hostname or parts.path)
+    except ValueError:
+        known = False
+    if not known:
+        raise ImproperlyConfigured(
+            f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a whole address."
+        )
+    return value

@@ -1,0 +1,29 @@
+import json
+import sys
+
+from django.core.management.base import BaseCommand
+
+from heval_site import doctor
+
+MARKS = {doctor.OK: "ok  ", doctor.WARNING: "warn", doctor.FAILED: "FAIL", doctor.SKIPPED: "-   "}
+
+
+class Command(BaseCommand):
+    help = "Check this installation. Each thing that is not well comes with what to do. Ends with 1 when a check fails."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser):
+        parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+
+    def handle(self, *args, **options):
+        results = []
+        for result in doctor.examine():
+            results.append(result)
+            if not options["json"]:
+                self.stdout.write(f"{MARKS[result.status]} {result.name}: {result.words}")
+                if result.fix:
+                    self.stdout.write(f"     {result.fix}")
+        if options["json"]:
+            self.stdout.write(json.dumps(doctor.as_json(results), indent=2))
+        if doctor.has_failed(results):
+            sys.exit(1)

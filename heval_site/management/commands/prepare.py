@@ -1,0 +1,10 @@
+from django.core.management.base import BaseCommand
+
+from heval_site.preparing import prepare
+
+
+class Command(BaseCommand):
+    help = "Make the database, the cache table and the media folder ready. Run again, it changes nothing."
+
+    def handle(self, *args, **options):
+        prepare(options["verbosity"])

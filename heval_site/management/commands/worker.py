@@ -1,0 +1,57 @@
+import logging
+import signal
+import threading
+
+from django.core.management.base import BaseCommand
+from django.db import Error, connections
+
+from studies import jobs
+
+logger = logging.getLogger("heval.worker")
+LOOK_SECONDS = 0.5
+TICK_SECONDS = 5
+
+
+class Command(BaseCommand):
+    help = "Run waiting jobs and periodic work, without a broker. Where Celery runs them, this is not needed."
+
+    def add_arguments(self, parser):
+        parser.add_argument("--once", action="store_true", help="run what waits and is due, then end")
+
+    def handle(self, *args, **options):
+        if options["once"]:
+            jobs.run_periodic()
+            n = jobs.run_waiting()
+            self.stdout.write(f"{n} jobs run")
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: jobs.stopping.set())
+        # A thread of its own: places must be swept while an analysis of an hour runs.
+        ticking = threading.Thread(
+            target=lambda: _repeat(jobs.run_periodic, TICK_SECONDS), name="heval-tick", daemon=True
+        )
+        ticking.start()
+        _repeat(jobs.run_waiting, LOOK_SECONDS)
+        ticking.join(5)
+
+
+def _repeat(work, seconds: float) -> None:
+    """Again and again until asked to stop. A database that is away is told of once, and waited for."""
+    is_away = False
+    while not jobs.stopping.is_set():
+        try:
+            work()
+            if is_away:
+                logger.warning("The database is back.")
+            is_away = False
+        except Error as error:
+            if not is_away:
+                logger.warning("The database cannot be used (%s); waiting for it.", " ".join(str(error).split()))
+            is_away = True
+        except Exception:
+            logger.exception("Looking for work failed")
+            jobs.stopping.wait(5)
+        if is_away:
+            connections.close_all()
+        jobs.stopping.wait(5 if is_away else seconds)
+    connections.close_all()

@@ -1,0 +1,86 @@
+"""Django's middlewares, made to let annotators' pages pass.
+
+What an annotator opens needs no session, user, message or form cookie, and pays for none.
+"""
+
+from axes.middleware import AxesMiddleware
+from csp.middleware import CSPMiddleware
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from whitenoise.middleware import WhiteNoiseMiddleware
+
+MACHINES = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
+ANNOTATORS = ("/p/", "/e/", *MACHINES)
+
+
+class ForResearchers:
+    """Steps aside on the annotators' paths."""
+
+    def __call__(self, request):
+        if request.path_info.startswith(ANNOTATORS):
+            return self.get_response(request)
+        return super().__call__(request)
+
+
+class Security(SecurityMiddleware):
+    """On every path: the host, transport security, nosniff, referrer policy."""
+
+    def process_request(self, request):
+        if not request.path_info.startswith(MACHINES):
+            request.get_host()  # raises on a host that is not ours; CommonMiddleware, who else asks, lets annotators pass
+        return super().process_request(request)
+
+
+class StaticFiles(WhiteNoiseMiddleware):
+    """On every path: a style sheet is asked for from /static/ alone."""
+
+
+class Sessions(ForResearchers, SessionMiddleware):
+    pass
+
+
+class Common(ForResearchers, CommonMiddleware):
+    pass
+
+
+class Csrf(ForResearchers, CsrfViewMiddleware):
+    """Annotators' pages carry no cookie that a foreign page could abuse: the secret is in the address itself."""
+
+    def process_view(self, request, callback, callback_args, callback_kwargs):
+        if request.path_info.startswith(ANNOTATORS):
+            return None
+        return super().process_view(request, callback, callback_args, callback_kwargs)
+
+
+class Authentication(ForResearchers, AuthenticationMiddleware):
+    pass
+
+
+class Messages(ForResearchers, MessageMiddleware):
+    pass
+
+
+class Framing(ForResearchers, XFrameOptionsMiddleware):
+    """The admin is never framed. A panel may frame annotators' pages, which say by whom."""
+
+
+class ContentSecurityPolicy(ForResearchers, CSPMiddleware):
+    pass
+
+
+class Lockout(ForResearchers, AxesMiddleware):
+    pass
+
+
+def client_address(request) -> str:
+    """Who asks. X-Forwarded-For is believed as far as TRUSTED_PROXIES of our own wrote it, not a name further."""
+    asker = request.META.get("REMOTE_ADDR", "")
+    forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]
+    proxies = settings.TRUSTED_PROXIES
+    return forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker

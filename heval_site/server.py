@@ -1,0 +1,43 @@
+"""gunicorn's configuration: `gunicorn -c python:heval_site.server heval_site.wsgi:application`.
+
+Threads, because a request waits for the database; preloaded, because two workers then share what they import.
+"""
+
+import os
+from pathlib import Path
+
+from heval_site import environment as env
+from heval_site import logs
+
+_is_embedded = not env.text("DATABASE_URL")
+_listen = env.text("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
+
+bind = (
+    f"[{_listen}]:{env.integer('PORT', 8000, 1, 65535)}"
+    if ":" in _listen
+    else f"{_listen}:{env.integer('PORT', 8000, 1, 65535)}"
+)
+workers = env.integer("WEB_WORKERS", 2, 1, 64)
+threads = env.integer("WEB_THREADS", 4, 1, 64)
+worker_class = "gthread"
+preload_app = True
+# An upload is checked and stored within a request; everything longer is a job.
+timeout = 60
+graceful_timeout = 20
+keepalive = 5
+# Heartbeat files of the workers: on a disk that is busy they would be taken for dead.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes its file safely
+control_socket_disable = True
+proc_name = "heval"
+# Who spoke to us is settled by TRUSTED_PROXIES; gunicorn itself believes no header.
+forwarded_allow_ips = ""
+accesslog = None
+logconfig_dict = logs.configuration(env.one_of("LOG_FORMAT", "plain" if _is_embedded else "json", "plain", "json"))
+chdir = str(Path(__file__).resolve().parent.parent)
+
+
+def post_fork(server, worker):
+    """A connection opened while loading must not be shared by two processes."""
+    from django.db import connections
+
+    connections.close_all()

@@ -1,0 +1,254 @@
+"""Settings, from the environment alone. docs: reference/environment.
+
+Without a DATABASE_URL the application is *embedded*: SQLite and generated secrets lie in HEVAL_HOME, one machine, no other
+server. With one it is *deployed* and nothing is made up: a missing secret, host or address stops the start.
+"""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from . import environment as env
+from . import logs
+from .home import home, kept_secret
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+# In a wheel the templates and static files lie inside this package.
+DATA = CHECKOUT if (CHECKOUT / "manage.py").exists() else Path(__file__).resolve().parent / "_data"
+
+DATABASE_URL = env.url("DATABASE_URL", "postgres", "postgresql")
+EMBEDDED = not DATABASE_URL
+HEVAL_HOME = home(is_made=EMBEDDED)
+DEBUG = env.boolean("DEBUG", False)
+if DEBUG and not EMBEDDED:
+    raise ImproperlyConfigured(
+        "DEBUG must not be true where DATABASE_URL is set: its error pages show settings and answers."
+    )
+REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
+
+
+def secret_of(name: str) -> str:
+    """From the environment; the embedded state makes its own and keeps it."""
+    return env.secret(name, kept_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
+
+
+SECRET_KEY = secret_of("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
+# Pseudonyms of annotators and the ciphers of their panel ids hang on this key: losing it loses the link, changing it doubles people.
+PSEUDONYM_KEY = secret_of("PSEUDONYM_KEY")
+if SECRET_KEY == PSEUDONYM_KEY:
+    raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY.")
+
+PORT = env.integer("PORT", 8000, 1, 65535)
+LISTEN = env.text("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy
+SITE_URL = env.address("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED else "")
+SECURE = SITE_URL.startswith("https://")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or [urlsplit(SITE_URL).hostname, *(env.LOOPBACK if EMBEDDED else ())]
+if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
+    raise ImproperlyConfigured(
+        "ALLOWED_HOSTS must name the hosts that this site answers for, without *, schemes or paths."
+    )
+ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
+CSRF_TRUSTED_ORIGINS = [SITE_URL]
+TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
+
+INSTALLED_APPS = [
+    "heval_site.apps.HevalAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "axes",
+    "csp",
+    "rest_framework",
+    "drf_spectacular",
+    "studies.apps.StudiesConfig",
+    "annotators.apps.AnnotatorsConfig",
+    "analysis.apps.AnalysisConfig",
+    "heval_site.apps.HevalSiteConfig",
+]
+
+# Each of them but the first three lets annotators' paths pass untouched: no cookie, no session, no user there.
+MIDDLEWARE = [
+    "heval_site.middleware.Security",
+    "heval_site.middleware.StaticFiles",
+    "heval_site.unavailable.Unavailable",
+    "heval_site.middleware.Sessions",
+    "heval_site.middleware.Common",
+    "heval_site.middleware.Csrf",
+    "heval_site.middleware.Authentication",
+    "heval_site.middleware.Messages",
+    "heval_site.middleware.Framing",
+    "heval_site.middleware.ContentSecurityPolicy",
+    "heval_site.middleware.Lockout",
+]
+# These checks look for middlewares by their names; ours are subclasses of them. What they do is tested instead.
+SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003", "axes.W002"]
+ROOT_URLCONF = "heval_site.urls"
+WSGI_APPLICATION = "heval_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [DATA / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+if EMBEDDED:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": HEVAL_HOME / "heval.sqlite3",
+            # In a file, as in production: the shared memory database of tests locks whole tables.
+            "TEST": {"NAME": HEVAL_HOME / "test.sqlite3"},
+            # IMMEDIATE: a reading transaction that turns to writing would fail at once, not wait.
+            # FULL: an answer acknowledged survives a power cut.
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA mmap_size=134217728;"
+                "PRAGMA cache_size=-20000;PRAGMA temp_store=MEMORY",
+            },
+        }
+    }
+else:
+    DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
+    if not DATABASES["default"]["NAME"]:
+        raise ImproperlyConfigured("DATABASE_URL must name a database: postgres://user:password@host:5432/name")
+    DATABASES["default"] |= {
+        "CONN_MAX_AGE": 0,
+        # A connection that died with a restarted server is replaced, not handed to a request.
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 5,
+            "tcp_user_timeout": 10_000,  # milliseconds: a server that vanished is noticed
+            **DATABASES["default"].get("OPTIONS", {}),
+            "pool": {
+                "min_size": 1,
+                "max_size": env.integer("DATABASE_POOL", env.integer("WEB_THREADS", 4, 1, 64), 1, 100),
+                "timeout": 5,
+            },
+        },
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+if REDIS_URL:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+else:
+    # Shared by all processes: a limit counted in each process by itself is none.
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "heval_cache"}}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [DATA / "static"]
+# The image collects its files when it is built and says so by STATIC_ROOT: names with a hash, cached for ever. Elsewhere
+# they are served from where they lie.
+STATIC_ROOT = Path(env.text("STATIC_ROOT")) if env.text("STATIC_ROOT") else None
+HAS_COLLECTED_STATIC = STATIC_ROOT is not None
+WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
+WHITENOISE_AUTOREFRESH = DEBUG
+MEDIA_ROOT = Path(env.text("MEDIA_ROOT") or HEVAL_HOME / "media")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if HAS_COLLECTED_STATIC
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+FILE_UPLOAD_PERMISSIONS = 0o640
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
+
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "heval_site.middleware.client_address"
+AXES_RESET_ON_SUCCESS = True
+
+SESSION_COOKIE_AGE = 8 * 60 * 60
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_NAME = "__Host-heval" if SECURE else "heval"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+SECURE_SSL_REDIRECT = SECURE and env.boolean("SSL_REDIRECT", True)
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = env.integer("HSTS_SECONDS", 31536000 if SECURE else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = env.boolean("HSTS_SUBDOMAINS", SECURE)
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+X_FRAME_OPTIONS = "DENY"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+        "form-action": ["'self'"],
+        # The admin's own pages carry style attributes; annotators' pages have a stricter policy of their own.
+        "style-src": ["'self'", "'unsafe-inline'"],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "analysis.tokens.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["analysis.permissions.IsResearcher"],
+    "DEFAULT_THROTTLE_CLASSES": ["analysis.permissions.TokenThrottle"],
+    "DEFAULT_THROTTLE_RATES": {"api": "600/min", "export": "30/min"},
+    "DEFAULT_PARSER_CLASSES": ["analysis.renderers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["analysis.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.renderers.JSONOnly",
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "analysis.renderers.problem_response",
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "heval",
+    "DESCRIPTION": "Human-evaluation studies: their designs, stimuli, answers and analyses.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {"StudyStateEnum": "studies.models.Study.State"},
+}
+
+# Jobs are rows; the broker only wakes workers. Without one `heval up` and `heval worker` look for waiting jobs themselves.
+CELERY_BROKER_URL = env.url("CELERY_BROKER_URL", "redis", "rediss", "amqp", "amqps") or REDIS_URL
+
+LOG_FORMAT = env.one_of("LOG_FORMAT", "plain" if EMBEDDED else "json", "plain", "json")
+LOGGING = logs.configuration(LOG_FORMAT)

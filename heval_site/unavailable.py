@@ -1,0 +1,88 @@
+"""The database is down, locked or full: 503, never 500, and an annotator is told the truth about the answer just sent."""
+
+import json
+import logging
+import secrets
+import sys
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+
+logger = logging.getLogger("heval.site")
+RETRY_SECONDS = 5
+# These pages need no cookie, no database and no script.
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+class Unavailable:
+    """Answers when a view met a database that cannot be used. It adds nothing to a request that goes well."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        return self.get_response(request)
+
+    def process_exception(self, request, exception):
+        return unavailable(request, exception) if is_unavailable(exception) else None
+
+
+def is_unavailable(exception: BaseException | None) -> bool:
+    """Whether the database refused to work, rather than our code to be right."""
+    while exception is not None:
+        if isinstance(exception, OperationalError | InterfaceError):
+            return True
+        exception = exception.__cause__
+    return False
+
+
+def unavailable(request, exception: BaseException) -> HttpResponse:
+    logger.error("Database unavailable at %s %s: %s", request.method, request.path, _one_line(exception))
+    is_answer = request.method == "POST" and request.path_info.startswith(("/p/", "/e/"))
+    response = answer_of(request, 503, title="Not right now", is_answer=is_answer)
+    response["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def _one_line(exception: BaseException) -> str:
+    return f"{type(exception).__name__}: {' '.join(str(exception).split())}"
+
+
+def answer_of(request, status: int, *, title: str, **context) -> HttpResponse:
+    """A page for people, JSON for programs. Rendered without the request: a page about a fault must not meet the fault."""
+    if request.path_info.startswith("/api/") or request.headers.get("accept", "").startswith("application/json"):
+        body = json.dumps({"title": title, "status": status, **context})
+        response = HttpResponse(body, status=status, content_type="application/problem+json")
+    else:
+        response = HttpResponse(render_to_string(f"{status}.html", {"title": title, **context}), status=status)
+    response["Cache-Control"] = "no-store"
+    response["Content-Security-Policy"] = POLICY
+    return response
+
+
+def server_error(request, *args):
+    """handler500. The page shows an id that the log knows, and nothing else."""
+    exception = sys.exc_info()[1]
+    if is_unavailable(exception):
+        return unavailable(request, exception)
+    error_id = secrets.token_hex(4)
+    logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception)
+    return answer_of(request, 500, title="Something went wrong", error_id=error_id)
+
+
+def not_found(request, exception=None):
+    """handler404."""
+    return answer_of(request, 404, title="There is nothing here")
+
+
+def permission_denied(request, exception=None):
+    """handler403."""
+    return answer_of(request, 403, title="Not for this account")
+
+
+def bad_request(request, exception=None):
+    """handler400."""
+    return answer_of(request, 400, title="This request was not understood")

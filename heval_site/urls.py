@@ -1,0 +1,19 @@
+from django.contrib import admin
+from django.urls import include, path
+
+from . import health, unavailable
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("analysis.api_urls")),
+    path("docs/", include("heval_site.docs_urls")),
+    path("", include("analysis.urls")),
+    path("", include("annotators.urls")),
+]
+
+handler400 = unavailable.bad_request
+handler403 = unavailable.permission_denied
+handler404 = unavailable.not_found
+handler500 = unavailable.server_error

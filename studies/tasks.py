@@ -1,0 +1,16 @@
+"""The jobs of a study's life."""
+
+from . import jobs, lifecycle
+from .importing import work  # noqa: F401 - it registers the import
+from .models import Job
+
+
+@jobs.register("launch", exclusive=True, readable=(lifecycle.NotReady, lifecycle.NotNow))
+def launch(job: Job, progress: jobs.Progress) -> dict:
+    """Freeze the design and draw the batches. A second attempt finds the study launched and changes nothing."""
+    study = job.study
+    if study.launched_at is None:
+        study = lifecycle.launch(
+            study, by=job.by, acknowledged=job.arguments.get("acknowledged", ()), progress=progress
+        )
+    return {"study": str(study.code), "batches": study.batches.count()}

@@ -1,0 +1,108 @@
+"""What every test may ask for. A part that the machine lacks is skipped, unless HEVAL_REQUIRE=all: then its lack is an error.
+
+For `live_server` with a browser nothing more is needed: tests.settings lets Django run beside the browser's event loop.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from django.test import TransactionTestCase
+
+ROOT = Path(__file__).resolve().parent.parent
+CHROMIUM = "/usr/bin/chromium"
+IS_POSTGRES = os.environ.get("HEVAL_TEST_ON") == "postgres"
+IS_ALL_REQUIRED = os.environ.get("HEVAL_REQUIRE") == "all"
+# Whoever asks for one of these touches the database.
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user", "django_db_reset_sequences"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the proofs that take minutes, and nothing else")
+
+
+def touches_database(item) -> bool:
+    cls = getattr(item, "cls", None)
+    return (
+        item.get_closest_marker("django_db") is not None
+        or bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+        or (cls is not None and issubclass(cls, TransactionTestCase))
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    def is_wanted(item) -> bool:
+        if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
+            return False
+        # What only PostgreSQL can show runs there; what asks no database has been seen already.
+        return touches_database(item) if IS_POSTGRES else item.get_closest_marker("postgres") is None
+
+    kept = [item for item in items if is_wanted(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = kept
+
+
+def lacking(what: str):
+    """Skip, or fail where nothing may be left out."""
+    if IS_ALL_REQUIRED:
+        pytest.fail(f"{what}, and HEVAL_REQUIRE=all leaves nothing out", pytrace=False)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of the real stimuli and answers, beside the project."""
+    path = ROOT.parent / "shared" / "data"
+    if not path.is_dir():
+        lacking("the real stimuli do not lie beside the project")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _shared_is_there(request):
+    if request.node.get_closest_marker("shared"):
+        request.getfixturevalue("shared")
+
+
+@pytest.fixture
+def postgres_url() -> str:
+    """A PostgreSQL server for tests that start processes of their own."""
+    return os.environ.get("HEVAL_TEST_DATABASE_URL") or lacking("HEVAL_TEST_DATABASE_URL names no PostgreSQL server")
+
+
+@pytest.fixture
+def redis_url() -> str:
+    """A Redis server that the tests may empty."""
+    return os.environ.get("HEVAL_TEST_REDIS_URL") or lacking("HEVAL_TEST_REDIS_URL names no Redis server")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium, driven by Playwright's synchronous interface."""
+    if not Path(CHROMIUM).exists():
+        lacking(f"{CHROMIUM} is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ],
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def chromium_page(browser):
+    """A fresh page without cookies, in a context of its own."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()

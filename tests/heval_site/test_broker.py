@@ -1,0 +1,106 @@
+"""The broker only wakes; it may be down or silent, and no request notices."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from heval_site import broker
+
+
+@contextmanager
+def silent_port():
+    """A server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def celery_app(settings):
+    from heval_site import celery
+
+    before = celery.app.conf.broker_url
+
+    def use(url):
+        settings.CELERY_BROKER_URL = url
+        celery.app.conf.broker_url = celery.app.conf.broker_write_url = celery.app.conf.broker_read_url = url
+        celery.app.amqp._producer_pool = None
+        celery.app._pool = None
+        return celery
+
+    yield use
+    use(before)
+
+
+def test_waking_returns_at_once_while_the_broker_is_silent(celery_app):
+    with silent_port() as port:
+        celery_app(f"redis://127.0.0.1:{port}/0")
+        began = time.monotonic()
+        for _ in range(100):
+            broker.wake()
+        assert time.monotonic() - began < 0.5
+
+
+def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypatch, caplog):
+    sent = threading.Semaphore(0)
+
+    def refuse():
+        sent.release()
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(broker, "send", refuse)
+    monkeypatch.setattr(broker, "_thread", None)
+    monkeypatch.setattr(broker, "_wanted", threading.Event())
+    monkeypatch.setattr(broker.time, "sleep", lambda seconds: None)
+    for _ in range(3):
+        broker.wake()
+        assert sent.acquire(timeout=5)
+    assert caplog.text.count("cannot be reached") == 1
+
+
+def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
+    from studies import jobs
+
+    monkeypatch.setattr(jobs, "wakers", [])
+    settings.CELERY_BROKER_URL = ""
+    broker.connect()
+    assert jobs.wakers == []
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    broker.connect()
+    assert jobs.wakers == [broker.wake]
+
+
+def test_only_json_is_taken_from_the_broker():
+    from heval_site.celery import app
+
+    assert app.conf.accept_content == ["json"] and app.conf.task_serializer == "json"
+    assert app.conf.task_acks_late and app.conf.task_reject_on_worker_lost
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
+    from celery.contrib.testing.worker import start_worker
+
+    from studies import jobs
+    from studies.models import Job
+
+    jobs.load()
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs, "wakers", [broker.send])
+    jobs.register("count")(lambda job, progress: {"n": 1})
+    celery = celery_app(redis_url)
+    assert broker.is_reachable()
+    with start_worker(
+        celery.app, perform_ping_check=False, pool="solo", queues=["jobs", "periodic"], shutdown_timeout=30
+    ):
+        submitted = [jobs.submit("count").pk for _ in range(3)]
+        celery.tick.apply_async()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and Job.objects.filter(pk__in=submitted, state="done").count() < 3:
+            time.sleep(0.1)
+        assert Job.objects.filter(pk__in=submitted, state="done").count() == 3
+        while time.monotonic() < deadline and not jobs.is_runner_alive():
+            time.sleep(0.1)
+        assert jobs.is_runner_alive()

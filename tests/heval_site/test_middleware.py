@@ -1,0 +1,167 @@
+"""What runs on an annotator's path, and what never leaves there."""
+
+import pytest
+from django.conf import settings
+from django.http import HttpResponse
+from django.test import Client, RequestFactory, override_settings
+from django.urls import include, path
+from django.utils.module_loading import import_string
+
+from heval_site import middleware
+
+ON_EVERY_PATH = {
+    "heval_site.middleware.Security",
+    "heval_site.middleware.StaticFiles",
+    "heval_site.unavailable.Unavailable",
+}
+HOOKS = ("process_request", "process_response", "process_view", "process_template_response", "__call__")
+
+
+def probe(request, code=""):
+    """A view that does all that makes Django set cookies, where the middlewares for it run."""
+    from django.middleware.csrf import get_token
+
+    get_token(request)
+    if hasattr(request, "session"):
+        request.session["seen"] = True
+    return HttpResponse("seen")
+
+
+urlpatterns = [
+    path("p/<str:code>/", probe),
+    path("e/<str:code>/", probe),
+    path("researchers/", probe),
+    path("", include("heval_site.urls")),
+]
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Names of the middlewares of which a hook ran."""
+    names = set()
+
+    def watched(cls, name, hook):
+        original = getattr(cls, hook)
+
+        def run(self, *args, **kwargs):
+            names.add(name)
+            return original(self, *args, **kwargs)
+
+        return run
+
+    for name in settings.MIDDLEWARE:
+        cls = import_string(name)
+        for hook in HOOKS:
+            # The __call__ of those that step aside is what steps aside; process_view of Csrf likewise looks at the path.
+            steps_aside = issubclass(cls, middleware.ForResearchers) and (
+                hook == "__call__" or (cls, hook) == (middleware.Csrf, "process_view")
+            )
+            if hasattr(cls, hook) and not steps_aside:
+                monkeypatch.setattr(cls, hook, watched(cls, name, hook))
+    return names
+
+
+@pytest.mark.django_db
+@override_settings(ROOT_URLCONF=__name__)
+@pytest.mark.parametrize("address", ["/p/some-code/", "/e/some-key/", "/healthz"])
+def test_three_middlewares_run_on_annotators_paths(client, ran, address):
+    client.get(address)
+    assert ran == ON_EVERY_PATH
+
+
+@pytest.mark.django_db
+@override_settings(ROOT_URLCONF=__name__)
+def test_all_middlewares_run_for_researchers(client, ran):
+    client.get("/researchers/")
+    # The lockout's has no hook but its __call__, which the watch leaves alone.
+    assert ran == set(settings.MIDDLEWARE) - {"heval_site.middleware.Lockout"}
+
+
+@pytest.mark.django_db
+@override_settings(ROOT_URLCONF=__name__)
+@pytest.mark.parametrize("address", ["/p/some-code/", "/e/some-key/"])
+@pytest.mark.parametrize("method", ["get", "post", "head", "options", "put"])
+def test_no_cookie_is_ever_set_on_an_annotators_path(client, method, address):
+    assert client.get("/researchers/").cookies, "the probe sets cookies where it can"
+    response = getattr(client, method)(address)
+    assert "Set-Cookie" not in response.headers and not response.cookies
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/p/no-such-code/", "/p/no-such-code/s1.q1/", "/e/no-such-key/", "/p/", "/e/"])
+def test_no_cookie_and_no_detail_where_there_is_nothing(client, address):
+    response = client.get(address)
+    assert response.status_code == 404 and not response.cookies
+    assert "There is nothing here" in response.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/admin/login/", "/p/some-code/", "/e/some-key/"])
+def test_a_host_that_is_not_ours_is_refused_and_not_echoed(client, address):
+    response = client.get(address, headers={"host": "evil.example"})
+    assert response.status_code == 400
+    assert b"evil" not in response.content and "evil" not in str(response.headers)
+
+
+@pytest.mark.django_db
+def test_a_form_of_a_researcher_needs_its_token(django_user_model):
+    client = Client(enforce_csrf_checks=True)
+    assert client.post("/admin/login/", {"username": "ada", "password": "x"}).status_code == 403
+
+
+@pytest.mark.django_db
+def test_the_address_is_told_to_no_other_site_and_http_leads_to_https(client, settings):
+    settings.SECURE_SSL_REDIRECT, settings.SECURE_HSTS_SECONDS = True, 60
+    response = client.get("/p/some-code/")
+    assert response.status_code == 301 and response["Location"].startswith("https://")
+    response = client.get("/p/some-code/", secure=True)
+    assert response["Strict-Transport-Security"].startswith("max-age=60")
+    assert response["Referrer-Policy"] == "same-origin"
+
+
+@pytest.mark.django_db
+def test_health_answers_to_any_name_of_the_machine(client):
+    assert client.get("/healthz", headers={"host": "10.1.2.3:8000"}).status_code == 200
+
+
+@pytest.mark.django_db
+def test_the_login_page_has_a_policy_and_a_hardened_cookie(client):
+    response = client.get("/admin/login/")
+    assert response.status_code == 200
+    assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["Referrer-Policy"] == "same-origin" and response["X-Content-Type-Options"] == "nosniff"
+    assert response.cookies["csrftoken"]["httponly"]
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "address"),
+    [
+        (0, "6.6.6.6", "127.0.0.1"),
+        (1, "6.6.6.6, 1.2.3.4", "1.2.3.4"),
+        (2, "6.6.6.6, 1.2.3.4, 10.0.0.1", "1.2.3.4"),
+        (2, "1.2.3.4", "127.0.0.1"),
+        (1, "", "127.0.0.1"),
+    ],
+)
+def test_a_forwarded_address_is_believed_as_far_as_our_own_proxies_wrote_it(settings, proxies, forwarded, address):
+    settings.TRUSTED_PROXIES = proxies
+    assert middleware.client_address(RequestFactory().get("/", headers={"x-forwarded-for": forwarded})) == address
+
+
+@pytest.mark.django_db
+def test_ten_wrong_passwords_lock_and_a_spoofed_address_does_not_unlock(client, django_user_model):
+    django_user_model.objects.create_user("ada", password="right password", is_staff=True)
+    login = {"username": "ada", "password": "wrong"}
+    for n in range(11):
+        response = client.post("/admin/login/", login, headers={"x-forwarded-for": f"9.9.9.{n}"})
+    assert response.status_code == 429
+    response = client.post(
+        "/admin/login/", login | {"password": "right password"}, headers={"x-forwarded-for": "8.8.8.8"}
+    )
+    assert response.status_code == 429 and "_auth_user_id" not in client.session
+
+
+@pytest.mark.django_db
+def test_the_site_is_born_without_an_account(django_user_model):
+    assert not django_user_model.objects.exists()

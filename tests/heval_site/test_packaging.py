@@ -1,0 +1,80 @@
+"""What is shipped: an image and a composition without secrets, and static files that every page can find."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = re.compile(r"{%\s*static\s+['\"]([^'\"]+)['\"]")
+
+
+@pytest.fixture(scope="module")
+def compose():
+    return yaml.safe_load((ROOT / "compose.yaml").read_text())
+
+
+def test_every_image_has_a_version(compose):
+    images = [service["image"] for service in compose["services"].values()]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.M)
+    assert len(images) >= 8
+    for image in images:
+        assert re.search(r":\d", image), image
+
+
+def test_every_service_tells_its_health_or_ends(compose):
+    for name, service in compose["services"].items():
+        is_ours = service["image"].startswith("heval:")
+        assert "healthcheck" in service or (is_ours and name == "web"), f"{name}: the image's own check is the web's"
+
+
+def test_our_services_run_without_powers_and_write_to_their_volume_alone(compose):
+    ours = [service for service in compose["services"].values() if service["image"].startswith("heval:")]
+    assert len(ours) == 4
+    for service in ours:
+        assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["volumes"] == ["state:/srv/state"]
+    assert re.search(r"^USER [1-9]\d*$", (ROOT / "Dockerfile").read_text(), re.M)
+
+
+def test_only_the_proxy_of_this_machine_reaches_a_port(compose):
+    ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert ports == ["127.0.0.1:8000:8000"]
+
+
+def test_no_secret_and_no_default_for_one_is_shipped(compose):
+    text = (ROOT / "compose.yaml").read_text()
+    for name in ("POSTGRES_PASSWORD", "SECRET_KEY", "PSEUDONYM_KEY"):
+        assert f"{name}:-" not in text
+    assert "${POSTGRES_PASSWORD:?" in text
+    for name in ("Dockerfile", "compose.yaml", "Makefile", "heval_site/settings.py"):
+        assert not re.search(
+            r"(SECRET_KEY|PSEUDONYM_KEY|PASSWORD)['\"]?\s*[:=]\s*['\"]?[A-Za-z0-9_\-]{16,}", (ROOT / name).read_text()
+        ), name
+    for name in (".env", "state"):
+        assert f"!{name}" not in (ROOT / ".dockerignore").read_text()
+
+
+def test_the_lock_is_hashed_and_names_no_address():
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        text = (ROOT / name).read_text()
+        assert "://" not in text and "--hash=sha256:" in text
+        pinned = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
+        assert pinned and all("==" in line for line in pinned)
+
+
+def test_every_static_file_that_a_template_names_is_there():
+    named = {name for path in (ROOT / "templates").rglob("*.html") for name in STATIC.findall(path.read_text())}
+    assert "heval.css" in named
+    assert sorted(name for name in named if not finders.find(name)) == []
+
+
+def test_static_files_can_be_collected_under_names_with_a_hash(settings, tmp_path):
+    settings.STATIC_ROOT = tmp_path
+    settings.STORAGES = settings.STORAGES | {
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    }
+    call_command("collectstatic", interactive=False, verbosity=0)
+    assert list(tmp_path.glob("heval.????????????.css")) and list(tmp_path.glob("heval.????????????.css.gz"))

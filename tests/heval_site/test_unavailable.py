@@ -1,0 +1,133 @@
+"""A database that is down or locked is 503 with the truth, never 500; an error of ours shows an id and nothing else."""
+
+import logging
+
+import pytest
+from django.db import DatabaseError, OperationalError
+from django.http import HttpResponse
+from django.test import Client, override_settings
+from django.urls import include, path
+
+from heval_site import logs, unavailable
+
+
+def locked(request, **kwargs):
+    raise OperationalError("database is locked")
+
+
+def locked_below(request, **kwargs):
+    try:
+        raise OperationalError("connection refused")
+    except OperationalError as error:
+        raise RuntimeError("could not read the study") from error
+
+
+def broken(request, **kwargs):
+    raise DatabaseError("relation does not exist; password=hunter2")
+
+
+def well(request, **kwargs):
+    return HttpResponse("well")
+
+
+urlpatterns = [
+    path("p/<str:code>/locked/", locked),
+    path("p/<str:code>/below/", locked_below),
+    path("p/<str:code>/broken/", broken),
+    path("researchers/locked/", locked),
+    path("api/v1/locked/", locked),
+    path("well/", well),
+    path("", include("heval_site.urls")),
+]
+handler500 = unavailable.server_error
+handler404 = unavailable.not_found
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
+
+
+@pytest.fixture
+def client():
+    return Client(raise_request_exception=False)
+
+
+@pytest.mark.parametrize("name", ["locked", "below"])
+def test_an_answer_that_met_a_locked_database_is_told_unsaved(client, name):
+    response = client.post(f"/p/some-code/{name}/", {"s1.q1": "5"})
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) <= 10 and response["Cache-Control"] == "no-store"
+    assert "Your answer is not saved yet" in response.content.decode()
+    assert not response.cookies and "script" not in response["Content-Security-Policy"]
+
+
+def test_reading_is_told_to_wait_and_no_word_of_an_answer(client):
+    text = client.get("/p/some-code/locked/").content.decode()
+    assert "Everything that you have sent before is kept" in text and "not saved" not in text
+
+
+def test_researchers_and_programs_hear_it_in_their_way(client):
+    page = client.get("/researchers/locked/")
+    assert page.status_code == 503 and page["Content-Type"].startswith("text/html")
+    api = client.get("/api/v1/locked/")
+    assert (api.status_code, api["Content-Type"]) == (503, "application/problem+json")
+    script = client.post("/p/some-code/locked/", headers={"accept": "application/json"})
+    assert script.json() == {"title": "Not right now", "status": 503, "is_answer": True}
+
+
+def test_a_session_that_cannot_be_read_is_unavailable_too(client, monkeypatch):
+    from django.contrib.sessions.backends.db import SessionStore
+
+    monkeypatch.setattr(SessionStore, "load", locked)
+    client.cookies["heval"] = "x" * 32
+    assert client.get("/admin/").status_code == 503
+
+
+def test_a_session_that_cannot_be_saved_is_unavailable_too(client, monkeypatch):
+    """Raised in a middleware, outside any view."""
+    from heval_site.middleware import Messages
+
+    monkeypatch.setattr(Messages, "process_response", locked_in_middleware)
+    assert client.get("/well/").status_code == 503
+
+
+def locked_in_middleware(self, request, response):
+    raise OperationalError("database is locked")
+
+
+def test_an_error_of_ours_shows_an_id_that_the_log_knows_and_nothing_else(client, caplog):
+    response = client.get("/p/some-code/broken/?token=abc")
+    text = response.content.decode()
+    assert response.status_code == 500
+    assert "hunter2" not in text and "some-code" not in text
+    record = next(record for record in caplog.records if record.name == "heval.site")
+    error_id = record.args[0]
+    assert len(error_id) == 8 and error_id in text
+    for formatter in (logs.Plain(), logs.Json()):
+        line = formatter.format(record)
+        assert "hunter2" in line, "the log has the traceback"
+        assert "some-code" not in line and "token" not in line
+
+
+@override_settings(ALLOWED_HOSTS=["testserver"])
+def test_a_page_that_is_not_there_says_what_to_do(client):
+    response = client.get("/nowhere/")
+    assert response.status_code == 404 and "open the link you were given" in response.content.decode()
+
+
+def record(message, *args):
+    return logging.LogRecord("django.request", logging.WARNING, __file__, 1, message, args, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Not Found: /p/AbC-_123xyz/s1.q1/", "Not Found: /p/***/s1.q1/"),
+        ('"GET /e/0a1b2c/?PROLIFIC_PID=5f&x=1 HTTP/1.1" 200', '"GET /e/***/ HTTP/1.1" 200'),
+        ("http://127.0.0.1/p/AbC123/?x=1", "/p/***/"),
+        ("/api/v1/studies/?token=abc", "/api/v1/studies/"),
+        ("postgres://heval:hunter2@db/heval", "postgres://heval:***@db/heval"),
+        ("What /why? Nothing", "What /why? Nothing"),
+    ],
+)
+@pytest.mark.parametrize("formatter", [logs.Plain(), logs.Json()])
+def test_no_code_no_query_and_no_password_is_logged(formatter, said, kept):
+    for line in (formatter.format(record("%s", said)), formatter.format(record(said.replace("%", "%%")))):
+        assert kept.replace('"', '\\"') in line if isinstance(formatter, logs.Json) else kept in line
