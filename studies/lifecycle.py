@@ -63,9 +63,10 @@ def request_launch(study: Study, by=None, acknowledged: Iterable[str] = ()):
             raise NotNow("Only a draft can be launched.")
         if found := standing_problems(study, acknowledged):
             raise NotReady(found)
-        return jobs.submit(
-            "launch", study=study, by=by, request_token=f"launch-{study.pk}-{study.version}", acknowledged=acknowledged
-        )
+        # One launch at a time; when it failed, the next request is a new one.
+        ended = study.jobs.filter(kind="launch", ended_at__isnull=False).count()
+        token = f"launch-{study.pk}-{ended}"
+        return jobs.submit("launch", study=study, by=by, request_token=token, acknowledged=acknowledged)
 
 
 def launch(

@@ -199,3 +199,22 @@ def test_archiving_is_for_drafts_and_closed_studies():
     draft = spa_draft(title="draft")
     lifecycle.archive(draft)
     assert Study.objects.get(pk=draft.pk).archived_at
+
+
+def test_a_launch_is_asked_for_once_and_again_after_it_failed():
+    from studies import jobs
+
+    study = spa_draft()
+    with pytest.raises(NotReady):
+        lifecycle.request_launch(spa_draft(title="bad", contact=""))
+    first = lifecycle.request_launch(study, None, warnings_of(study))
+    assert lifecycle.request_launch(study, None, warnings_of(study)).pk == first.pk
+    Study.objects.filter(pk=study.pk).update(contact="")  # spoilt before the job runs
+    jobs.run(first.pk, "test")
+    first.refresh_from_db()
+    assert first.state == "failed" and "nobody to write to" in first.error and Study.objects.get(pk=study.pk).is_draft
+    Study.objects.filter(pk=study.pk).update(contact="a@example.org")
+    second = lifecycle.request_launch(study, None, warnings_of(study))
+    assert second.pk != first.pk
+    jobs.run(second.pk, "test")
+    assert Study.objects.get(pk=study.pk).state == "launched"
