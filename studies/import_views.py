@@ -1,0 +1,238 @@
+"""Pages on which a researcher brings stimuli into a draft, prepares them, and takes a whole study in or out as one file."""
+
+import hashlib
+import json
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from . import jobs, lifecycle
+from .bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
+from .importing import uploads, work
+from .importing.report import Report
+from .importing.uploads import UploadRefused
+from .models import Job, Study, StudyMember
+from .preparation import PromptInUse, prepare, preview
+from .preparation_form import PreparationForm
+from .stimuli import SettingsRefused
+
+Role = StudyMember.Role
+EDIT = (Role.OWNER, Role.EDITOR)
+LOOK = (*EDIT, Role.VIEWER)
+SHOWN_MISSING = 500
+
+
+def study_for(user, code, roles) -> Study:
+    """The study: 404 for who may not see it, as if it were not there; 403 for who may see it but not do this."""
+    study = get_object_or_404(Study.objects.visible_to(user), code=code)
+    if not Study.objects.filter(pk=study.pk).open_to_role(user, *roles).exists():
+        raise PermissionDenied
+    return study
+
+
+def home_of(study: Study) -> str:
+    """The study's own page."""
+    try:
+        return reverse("admin:studies_study_change", args=[study.pk])
+    except NoReverseMatch:
+        return reverse("admin:index")
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV, JSON lines, or a zip of one of them with the images that it names.",
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json,.zip"}),
+    )
+    makes_batches = forms.BooleanField(
+        required=False,
+        label="The file holds ready-made batches",
+        help_text="One for each annotator, named in a column batch.",
+    )
+    creates_systems = forms.BooleanField(
+        required=False,
+        label="Make systems that the study does not have yet",
+        help_text="Otherwise an unknown name is a mistake.",
+    )
+    allows_empty = forms.BooleanField(
+        required=False, label="Allow empty outputs", help_text="A blank text then means that the system gave nothing."
+    )
+    replaces_changed = forms.BooleanField(
+        required=False,
+        label="Replace what the study holds with other content",
+        help_text="Otherwise a text that differs from the study's is a mistake.",
+    )
+
+    def options(self) -> dict[str, bool]:
+        return {name: self.cleaned_data[name] for name in self.fields if name != "file"}
+
+
+def page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
+    context |= {"study": study, "home_url": home_of(study) if study else reverse("admin:index")}
+    return render(request, f"studies/{name}.html", context, status=status)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_stimuli(request, code):
+    """Choose a file and say how it is to be understood."""
+    study = study_for(request.user, code, EDIT)
+    if not study.is_draft:
+        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+    initial = {"creates_systems": not study.systems.exists()}
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm(initial=initial)
+    if form.is_bound and form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            upload = uploads.keep(
+                file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
+            )  # fmt: skip
+            work.start(study, upload, request.user, is_confirmed=False)
+        except (UploadRefused, lifecycle.NotNow) as refused:
+            form.add_error("file", str(refused))
+        else:
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+    return page(request, "import", study, 400 if form.errors else 200, form=form)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_confirm(request, code, token):
+    """What the file would do; confirming does it."""
+    study = study_for(request.user, code, EDIT)
+    upload = uploads.kept(token, study.pk)
+    if upload is None:
+        raise Http404("There is no such upload.")
+    job = work.job_of(upload)
+    if request.method == "POST":
+        return _acted(request, study, upload, job)
+    if job is not None and job.state not in jobs.ENDED:
+        return page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
+    return _shown(request, study, upload, job)
+
+
+def _acted(request, study, upload, job: Job | None) -> HttpResponse:
+    here = HttpResponseRedirect(request.path)
+    if "cancel" in request.POST:
+        if job is not None:
+            jobs.cancel(job)
+        return here
+    report = Report.from_json(upload.report) if upload.report else None
+    if upload.is_confirmed or report is None or not (report.is_sound and report.has_news):
+        return here
+    if not study.is_draft:
+        return page(request, "import_frozen", study, 409)
+    try:
+        work.start(study, upload, request.user, is_confirmed=True)
+    except work.READABLE as refused:
+        upload = uploads.kept(upload.token, study.pk) or upload
+        return _shown(request, study, upload, None, status=409, fault=str(refused))
+    return here
+
+
+def _shown(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
+    report = Report.from_json(upload.report) if upload.report else None
+    if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
+        fault = fault or job.error or "This was cancelled; nothing was written."
+    return page(
+        request, "import_report", study, status, upload=upload, report=report, fault=fault or upload.fault,
+        counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
+        has_batches=bool(report and any(row["batch"] for row in report.first)),
+        missing=report.missing[:SHOWN_MISSING] if report else [],
+        more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,
+        may_confirm=bool(report and report.is_sound and report.has_news and not upload.is_confirmed and study.is_draft),
+    )  # fmt: skip
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def preparation(request, code):
+    """Declare how the stimuli are prepared, see what it changes, then do it."""
+    study = study_for(request.user, code, EDIT)
+    if not study.is_draft:
+        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+    systems = list(study.systems.order_by("name").values_list("name", flat=True))
+    if request.method != "POST":
+        form = PreparationForm(systems=systems, stored=study.preparation)
+        return page(request, "import_preparation", study, form=form, seen="", report=None)
+    form = PreparationForm(request.POST, systems=systems, stored=study.preparation)
+    report, seen, fault = None, "", ""
+    if form.is_valid():
+        settings = form.settings()
+        try:
+            report = preview(study, settings)
+            seen = _seen(study, settings)
+            if request.POST.get("act") == "prepare":
+                if request.POST.get("seen") == seen:
+                    report = prepare(study, settings, request.user)
+                else:
+                    fault = "The settings or the study changed since you looked. This is what would happen now."
+        except SettingsRefused as refused:
+            form.add_error(None, str(refused))
+        except (PromptInUse, lifecycle.NotNow) as refused:
+            fault, report = str(refused), None
+    status = 400 if form.errors else 409 if fault else 200
+    return page(request, "import_preparation", study, status, form=form, seen=seen, report=report, fault=fault)
+
+
+def _seen(study: Study, settings: dict) -> str:
+    """A name for what was looked at: these settings on this version of the study."""
+    return hashlib.sha256(json.dumps([study.pk, study.version, settings], sort_keys=True).encode()).hexdigest()[:32]
+
+
+@login_required
+@never_cache
+@require_safe
+def bundle(request, code):
+    """The whole study as one file."""
+    study = study_for(request.user, code, LOOK)
+    try:
+        text = bundle_text(study)
+    except BundleIncomplete as incomplete:
+        return page(request, "import_fault", study, 409, fault=str(incomplete))
+    headers = {"Content-Disposition": f'attachment; filename="{study.code}.bundle.json"'}
+    return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
+
+
+class BundleForm(forms.Form):
+    file = forms.FileField(
+        label="Bundle",
+        help_text="A file that was exported from a study here or elsewhere (heval.bundle/1).",
+        widget=forms.FileInput(attrs={"accept": ".json"}),
+    )
+
+    def clean_file(self):
+        file = self.cleaned_data["file"]
+        if file.size > MAX_BUNDLE_BYTES:
+            raise forms.ValidationError(f"The file has {file.size:,} bytes, {MAX_BUNDLE_BYTES:,} are allowed.")
+        return file
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def bundle_upload(request):
+    """A new draft from a bundle."""
+    if not (request.user.is_staff or request.user.is_superuser):
+        raise PermissionDenied
+    form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
+    problems: list[str] = []
+    if form.is_bound and form.is_valid():
+        try:
+            study = read_bundle(form.cleaned_data["file"].read(), request.user)
+        except BundleRefused as refused:
+            problems = refused.problems
+        else:
+            return HttpResponseRedirect(home_of(study))
+    status = 400 if form.errors or problems else 200
+    return page(request, "import_bundle", None, status, form=form, problems=problems)

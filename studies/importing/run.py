@@ -1,0 +1,109 @@
+"""An import from end to end: read, understand, report; and, when confirmed, write what was reported."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from django.db import transaction
+
+from .. import audit, lifecycle
+from ..archives import Archive, read_zip
+from ..models import AuditEvent, Study
+from ..preparation import prepare
+from ..rows import Rows, read_rows
+from .columns import Entries, known_columns
+from .images import Images
+from .options import Options
+from .plan import Plan
+from .report import Report
+from .standing import standing_of
+from .writing import Moved, write
+
+Progress = Callable[[int, int, str], None]
+TOLD_EVERY = 1000
+VERB = "import"
+
+
+def no_progress(done: int, total: int, doing: str = "") -> None:
+    """Nobody is waiting."""
+
+
+def import_file(
+    study: Study,
+    path: Path,
+    *,
+    filename: str = "",
+    options: Options | None = None,
+    by: Any = None,
+    is_dry_run: bool = False,
+    agreed: dict[str, Any] | None = None,
+    progress: Progress = no_progress,
+) -> Report:
+    """Read a file into a draft: all of it, or nothing and a report that says why.
+
+    A dry run writes nothing. ``agreed`` is the outcome of the dry run that a researcher confirmed: where it would be another
+    now, nothing is written and Moved is raised. The same file a second time changes nothing.
+    """
+    options = options or Options()
+    if study.state != Study.State.DRAFT:
+        raise lifecycle.NotNow("Stimuli can be imported into a draft alone; clone the study.")
+    filename = filename or path.name
+    report = Report(filename=filename, sha256=sha256_of(path))
+    with ExitStack() as stack:
+        archive, rows = _opened(path, filename, stack)
+        report.problems = rows.problems
+        images = stack.enter_context(Images(archive, keeps=not is_dry_run))
+        journal = None if is_dry_run else stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii"))
+        plan = Plan(study, options, standing_of(study), images, report, journal)
+        entries = Entries(rows, options, report.problems)
+        size = path.stat().st_size
+        for number, entry in enumerate(entries, 1):
+            plan.add(entry)
+            if number % TOLD_EVERY == 0:
+                progress(number, 0, f"Reading row {number:,} ({size / 1e6:,.0f} MB)")
+        report.rows = entries.count
+        plan.finish()
+        _add_notes(study, report, entries)
+        if agreed is not None and report.outcome() != agreed:
+            raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
+        if is_dry_run or not report.is_sound or not report.has_news:
+            return report
+        progress(report.rows, report.rows, "Writing")
+        with transaction.atomic():
+            write(plan)
+            audit.record(
+                VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
+            )  # fmt: skip
+            study.refresh_from_db()
+            if study.preparation:
+                prepared = prepare(study, study.preparation, by)
+                report.add_finding("prepared", f"The declared preparation changed {prepared.changed_words()}.")
+        report.is_written = True
+    study.refresh_from_db()
+    return report
+
+
+def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
+    file = stack.enter_context(path.open("rb"))
+    if PurePosixPath(filename).suffix.lower() == ".zip":
+        archive = stack.enter_context(read_zip(filename, file, known=tuple(known_columns())))
+        return archive, archive.rows
+    return None, read_rows(filename, file, known=tuple(known_columns()))
+
+
+def _add_notes(study: Study, report: Report, entries: Entries) -> None:
+    if entries.ignored:
+        report.add_finding("ignored_columns", "Columns that are not imported.", sorted(entries.ignored))
+    if study.preparation:
+        report.add_finding("preparation", "The study's declared preparation will be applied to what is imported.")
+    before = AuditEvent.objects.filter(study=study, verb=VERB, data__sha256=report.sha256).order_by("pk").last()
+    if before:
+        report.add_finding("imported_before", f"This very file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

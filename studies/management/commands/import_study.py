@@ -1,0 +1,148 @@
+"""`heval import`: stimuli and ready-made batches from a file into a draft, or a new study from a file."""
+
+import json
+import sys
+from pathlib import Path
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from studies import lifecycle
+from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
+from studies.importing import Moved, Options, Report, import_file
+from studies.models import Arm, Study, StudyMember
+from studies.preparation import PromptInUse
+
+
+class Command(BaseCommand):
+    help = "Read prompts, outputs and ready-made batches from a file into a draft, or a whole study (a bundle) into a new one."
+
+    def add_arguments(self, parser):
+        parser.add_argument("study", help="the code of a draft, or “new”")
+        parser.add_argument(
+            "file", type=Path, help="CSV, JSON lines, a zip of one with its images; with “new” also a bundle"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="say what would happen, and write nothing")
+        parser.add_argument("--batches", action="store_true", help="the file holds ready-made batches")
+        parser.add_argument("--creates-systems", action="store_true", help="make systems that the study does not have")
+        parser.add_argument("--allows-empty", action="store_true", help="a blank text is an empty output")
+        parser.add_argument(
+            "--replaces-changed", action="store_true", help="replace what the study holds with other content"
+        )
+        parser.add_argument(
+            "--owner", default="", help="the user name of who owns a new study, and stands in the audit log"
+        )
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    def handle(self, *args, **options):
+        path = options["file"]
+        if not path.is_file():
+            raise CommandError(f"There is no file {path}.")
+        by = self._user(options["owner"])
+        if options["study"] == "new" and _is_bundle(path):
+            self._read_bundle(path, by, options)
+            return
+        how = Options(
+            options["batches"], options["creates_systems"], options["allows_empty"], options["replaces_changed"]
+        )
+        try:
+            study, report = self._imported(options["study"], path, how, by, options["dry_run"])
+        except (lifecycle.NotNow, Moved, PromptInUse) as refused:
+            raise CommandError(str(refused)) from None
+        if options["json"]:
+            self.stdout.write(json.dumps(report.as_json() | {"study": study}, indent=1, ensure_ascii=False))
+        else:
+            self._tell(report, study)
+        if not report.is_sound:
+            sys.exit(1)
+
+    def _imported(self, named: str, path: Path, how: Options, by, is_dry_run: bool) -> tuple[str | None, Report]:
+        """The code of the study and the report; a new study stays only if something was written into it."""
+        if named != "new":
+            study = self._study(named)
+            return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+        with transaction.atomic():
+            study = Study.objects.create(title=path.stem[:200], owner=by)
+            if by is not None:
+                StudyMember.objects.create(study=study, user=by, role=StudyMember.Role.OWNER)
+            Arm.objects.create(study=study, name="all")
+            report = import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+            if not report.is_written:
+                transaction.set_rollback(True)
+        return (str(study.code) if report.is_written else None), report
+
+    def _read_bundle(self, path: Path, by, options) -> None:
+        if path.stat().st_size > MAX_BUNDLE_BYTES:
+            raise CommandError(f"The file has more than {MAX_BUNDLE_BYTES:,} bytes.")
+        try:
+            with transaction.atomic():
+                study = read_bundle(path.read_bytes(), by)
+                if options["dry_run"]:
+                    transaction.set_rollback(True)
+        except BundleRefused as refused:
+            raise CommandError("\n".join(refused.problems)) from None
+        if options["json"]:
+            code = None if options["dry_run"] else str(study.code)
+            self.stdout.write(
+                json.dumps({"study": code, "title": study.title, "is_written": not options["dry_run"]}, indent=1)
+            )
+        elif options["dry_run"]:
+            self.stdout.write(f"“{study.title}” can be read. Nothing was written.")
+        else:
+            self.stdout.write(f"“{study.title}” is a new draft: {study.code}")
+
+    def _study(self, code: str) -> Study:
+        try:
+            return Study.objects.get(code=UUID(code))
+        except (ValueError, Study.DoesNotExist):
+            raise CommandError(f"There is no study {code}. Give its code, as its page shows it, or “new”.") from None
+
+    def _user(self, name: str):
+        if not name:
+            return None
+        model = get_user_model()
+        try:
+            return model.objects.get_by_natural_key(name)
+        except model.DoesNotExist:
+            raise CommandError(f"There is no user {name}.") from None
+
+    def _tell(self, report: Report, study: str | None) -> None:
+        out = self.stdout.write
+        out(f"{report.filename}: {report.rows:,} rows")
+        for kind, count in report.counts.items():
+            out(f"  {kind:<8} {count.new:>7,} new {count.same:>7,} the same {count.changed:>7,} changed")
+        for finding in report.findings:
+            out(f"- {finding.text}" + (f" ({finding.count:,})" if finding.examples else ""))
+            for example in finding.examples[:5]:
+                out(f"    {example}")
+        for change in report.changes[:20]:
+            out(f"  changed, row {change.row}: {change.what}")
+        if report.missing_count:
+            out(f"- {report.missing_count:,} pairs of prompt and system have no output:")
+            for prompt, system in report.missing:
+                out(f"    {prompt}: {system}")
+        if report.problems:
+            out(f"{report.problems.count:,} problems; nothing was written:")
+            for problem in report.problems:
+                out(f"  {problem}")
+            if report.more_problems:
+                out(f"  and {report.more_problems:,} more")
+        elif report.is_written:
+            out(f"Written into {study}.")
+        else:
+            out(
+                "Nothing was written."
+                if report.has_news
+                else "Everything is in the study already; nothing was written."
+            )
+
+
+def _is_bundle(path: Path) -> bool:
+    """A bundle is one indented object; a line of JSON lines holds a whole one."""
+    if path.suffix.lower() != ".json":
+        return False
+    with path.open("rb") as file:
+        start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1] == b"{" and start[1:].lstrip(b" \t\r")[:1] == b"\n"
