@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -50,21 +50,26 @@ def _sha256(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
+def _by_name(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["name"])
+
+
 def design_of(study: Study) -> dict[str, Any]:
-    """The whole design as plain JSON values, keyed by names, never by database ids. Stimuli stand as their sha256."""
+    """The whole design as plain JSON values, keyed by names, never by database ids. Stimuli stand as their sha256.
+
+    Lists are sorted here, by code points: a database sorts by its collation, and the hash must not hang on that.
+    """
     sections = study.sections.select_related("reuses").prefetch_related("arms", "questions__x", "questions__y")
-    contrasts = study.contrasts.select_related("section", "x", "y").order_by(
-        "x__name", "y__name", "estimand", "criterion", "pk"
-    )
-    outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
+    contrasts = study.contrasts.select_related("section", "x", "y")
+    outputs = Output.objects.filter(system__study=study)
     return {
         "schema": SCHEMA,
         "study": _row(study, STUDY_FIELDS),
-        "systems": [_row(system, ("name", "is_human", "is_reference")) for system in study.systems.order_by("name")],
-        "arms": [
+        "systems": _by_name(_row(system, ("name", "is_human", "is_reference")) for system in study.systems.all()),
+        "arms": _by_name(
             _row(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
-            for arm in study.arms.order_by("name").prefetch_related("systems")
-        ],
+            for arm in study.arms.prefetch_related("systems")
+        ),
         "sections": [
             {
                 "position": section.position,
@@ -82,28 +87,31 @@ def design_of(study: Study) -> dict[str, Any]:
             }
             for section in sections
         ],
-        "contrasts": [
-            _row(contrast, CONTRAST_FIELDS)
-            | {
-                "section": contrast.section and contrast.section.position,
-                "x": contrast.x and contrast.x.name,
-                "y": contrast.y and contrast.y.name,
-            }
-            for contrast in contrasts
-        ],
-        "exclusion_rules": [
-            _row(rule, ("position", "rule", "settings", "role"))
-            for rule in study.exclusion_rules.order_by("position", "rule")
-        ],
-        "prompts": [
+        "contrasts": sorted(
+            (
+                _row(contrast, CONTRAST_FIELDS)
+                | {
+                    "section": contrast.section and contrast.section.position,
+                    "x": contrast.x and contrast.x.name,
+                    "y": contrast.y and contrast.y.name,
+                }
+                for contrast in contrasts
+            ),
+            key=canonical,
+        ),
+        "exclusion_rules": sorted(
+            (_row(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.all()),
+            key=lambda row: (row["position"], row["rule"]),
+        ),
+        "prompts": sorted(
             [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
-            for key, text, source, media, domain, language, attributes in study.prompts.order_by("key").values_list(
+            for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
                 "key", "text", "source", "media", "domain", "language", "attributes"
             )
-        ],
-        "outputs": [
+        ),
+        "outputs": sorted(
             [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
-            for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.values_list(
+            for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
                 "system__name",
                 "prompt__key",
                 "sample",
@@ -115,13 +123,9 @@ def design_of(study: Study) -> dict[str, Any]:
                 "original",
                 "language",
             )
-        ],
-        "batches": _ready_made(study),
-        "retired": list(
-            study.items.filter(retired_in__isnull=False)
-            .order_by("section", "number")
-            .values_list("section__position", "number")
         ),
+        "batches": _ready_made(study),
+        "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
     }
 
 

@@ -67,17 +67,20 @@ class Drawing:
     def __init__(self, study: Study):
         self.study = study
         self.seed = study.seed
-        self.arms = list(study.arms.order_by("name"))
+        # Sorted here, by code points: a database sorts by its collation, and a draw must not hang on that.
+        self.arms = sorted(study.arms.all(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
-        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
-        for arm_id, system_id in (
-            study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk").order_by("systems__name")
-        ):
+        names = dict(study.systems.values_list("pk", "name"))
+        systems = sorted(names, key=names.__getitem__)
+        for arm_id, system_id in study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk"):
             arm_systems[arm_id].append(system_id)
+        for mine in arm_systems.values():
+            mine.sort(key=names.__getitem__)
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
         self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
         self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
-        prompts = list(study.prompts.order_by("key").values_list("pk", "domain"))
+        by_key = sorted(study.prompts.values_list("key", "pk", "domain"))
+        prompts = [(pk, domain) for _, pk, domain in by_key]
         self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
         rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
         for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
@@ -152,9 +155,9 @@ def write_batches(
 ) -> list[Batch]:
     """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
     items = {(item.section_id, item.content): item for item in study.items.all()}
-    counts: dict[int, int] = {}
-    for section_id, _ in items:
-        counts[section_id] = counts.get(section_id, 0) + 1
+    counts: dict[int, int] = {}  # the highest number of each section
+    for (section_id, _), item in items.items():
+        counts[section_id] = max(counts.get(section_id, 0), item.number)
     new_items: list[Item] = []
     new_outputs: list[tuple[int, ...]] = []
     placed: list[list[Item | int]] = []

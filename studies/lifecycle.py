@@ -94,6 +94,7 @@ def launch(
             raise NotNow("Only a draft can be launched.")
         for clear in before_launch:
             clear(study)
+        study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
         text = canonical(design_of(study))
         if sha256_of(text) != before:
             raise NotNow("The study was edited while it was being launched. Look at it and launch again.")
