@@ -93,7 +93,8 @@ def html_of(page: Page) -> str:
         return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
 
     html = _HREF.sub(linked, rendered(page.text, has_own_links=True))
-    html = _HEADING.sub(anchored, html)
+    # An empty corner of a table heads nothing.
+    html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
     # What scrolls must be reached by the keyboard, and said to be something.
     numbers = count(1)
     return _WIDE.sub(lambda found: _scrolled(found[0], next(numbers)), html)

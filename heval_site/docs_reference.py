@@ -121,8 +121,8 @@ RELEASES = {
     "withdrawn": "The annotator left the study before the last page.",
 }
 ASSIGNMENT_STAGES = (
-    ("reserved", "`started_at` set, no page recorded", "Somebody pressed Start. The place is theirs for the start window."),
-    ("started", "a page recorded", "Answers come in. Each one prolongs the lease."),
+    ("reserved", "`claimed_at` set, `started_at` empty", "Somebody pressed Start. The place is theirs for the start window."),
+    ("started", "`started_at` set", "The first page was shown. The place is theirs for the idle time, anew with each page."),
     ("submitted", "`submitted_at` set", "The last page was recorded. The place is used up."),
     ("released", "`released_at` set, with a reason", "The place is free for somebody else."),
     ("late", "released, submitted and `is_late`", "The last page came after the place had gone to somebody else. The answers are kept and left out by the rule `late`."),
@@ -137,6 +137,7 @@ ADDRESSES = {
     "done": "The end: thanks, code or way back, receipt. It stays for ever.",
     "withdraw": "What withdrawal means; a POST does it.",
     "more_time": "Keep the place longer.",
+    "another": "Begin another batch, where a study gives several.",
     "inquire": "Report a text, or ask the researcher.",
     "consent": "The consent, to read again.",
     "media": "An image, under a name that tells nothing.",

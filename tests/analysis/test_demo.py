@@ -1,0 +1,32 @@
+"""The demo: the known order of its writers goes in with the robots and comes out of the report."""
+
+import pytest
+from django.urls import resolve
+
+from analysis.demo import STRENGTHS, load_demo
+from analysis.models import AnalysisRun
+from studies import jobs
+from studies.demo.make import SYSTEMS
+from studies.models import Job, Study
+from tests.builders import forget_frozen_designs, user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
+    forget_frozen_designs()
+    owner = user(is_superuser=True)
+    demo = load_demo(owner)
+    assert load_demo(owner) == demo and Study.objects.count() == 2
+    assert resolve(demo.annotator_url_path).url_name == "entry"
+    assert resolve(demo.report_url_path).url_name == "analysis_progress"
+    assert Study.objects.get(pk=demo.study.pk).state == "closed"
+    job = Job.objects.get(kind="analyse")
+    jobs.run(job.pk, "test")
+    job.refresh_from_db()
+    assert job.state == "done", job.error
+    assert resolve(load_demo(owner).report_url_path).url_name == "analysis"
+    assert list(STRENGTHS) == sorted(STRENGTHS) and len(STRENGTHS) == len(SYSTEMS)
+    found = AnalysisRun.objects.get().result["conclusions"]
+    assert [one["recovered"] for one in found] == ["recovered"] * 4
+    assert not AnalysisRun.objects.get().result["problems"]

@@ -1,0 +1,421 @@
+"""The documentation: every name of the code stands in it, its samples run, its links lead somewhere, and it can be read by all."""
+
+import ast
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+from django.urls import get_resolver
+
+from heval_site import docs, docs_reference
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = docs.read_pages()
+FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Files that the examples tell a reader to write, or that only a server or a user has.
+NOT_OURS = {
+    "studies/protocols/best.py", "templates/protocols/best.html", "tests/studies/test_best.py", "protocols/best.html",
+    "annotators/channels/library.py", "tests/annotators/test_library.py",
+}  # fmt: skip
+
+
+def words_of(*names: str) -> str:
+    return "\n".join(PAGES[name].text for name in names)
+
+
+# What is named
+
+
+def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
+    from annotators import channels
+    from studies import protocols, rules, scales
+
+    for registry, name in ((protocols, "protocols"), (channels, "channels"), (rules, "exclusion-rules")):
+        text = PAGES[f"reference/{name}"].text
+        missing = [slug for slug in registry.REGISTRY if not re.search(rf"^## {slug}\b", text, re.MULTILINE)]
+        assert not missing, f"reference/{name} does not name {missing}"
+    assert all(f"| `{kind}` |" in PAGES["reference/scales"].text for kind in scales.KINDS)
+
+
+def test_every_environment_variable_is_explained_and_no_other():
+    in_code = set(docs_reference.variables_in_code())
+    explained = {name for _, variables in docs_reference.VARIABLES for name in variables}
+    assert {"SECRET_KEY", "HEVAL_HOME", "WEB_WORKERS", "HEVAL_ANNOUNCE"} <= in_code
+    assert in_code - explained == set(), "give them words in heval_site/docs_reference.py"
+    assert explained - in_code == set(), "nothing reads them any more"
+
+
+def test_every_command_is_named():
+    from heval_site.cli import COMMANDS
+
+    text = PAGES["reference/commands"].text
+    missing = [name for name in {*COMMANDS, *docs_reference.own_commands()} if f"## heval {name}\n" not in text]
+    assert not missing
+
+
+def test_every_rest_path_is_named():
+    text = PAGES["reference/urls"].text
+    paths = [path for path, *_ in docs_reference.addresses() if path.startswith("api/")]
+    if not paths:
+        pytest.skip("the REST interface is not among the site's addresses")
+    assert not [path for path in paths if f"`/{path}`" not in text]
+    rest = PAGES.get("reference/rest")
+    if rest is not None:
+        resources = {
+            path.split("/")[4] for path in paths if path.startswith("api/v1/studies/<code>/") and path.count("/") > 4
+        }
+        assert not [name for name in resources - {""} if name not in rest.text]
+
+
+def test_every_address_has_words():
+    silent = [
+        path
+        for path, name, words in docs_reference.addresses()
+        if not words and not path.startswith(("admin/", "api/"))
+    ]
+    assert not silent, "give them words in docs_reference.ADDRESSES, or a docstring"
+
+
+def test_every_table_and_constraint_is_in_the_data_model():
+    from django.apps import apps
+
+    text = PAGES["reference/data-model"].text
+    for app in docs_reference.APPS:
+        for model in apps.get_app_config(app).get_models():
+            assert f"### {model.__name__}\n" in text
+            for constraint in model._meta.constraints:
+                assert constraint.name.replace("_", " ") in text
+
+
+def test_the_report_page_names_every_key_of_a_report():
+    from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval
+
+    text = PAGES["reference/report-json"].text
+    estimate = Estimate(
+        analysis="a", estimand="e", unit="annotator", n=2, interval=Interval(0.95, 0, 1, "t"), test=HypothesisTest(name="t", null=0, statistic=1, pvalue=1),
+        effect=Effect(name="d", value=1.0),
+    ).as_dict()  # fmt: skip
+    keys = {*estimate, *estimate["interval"], *estimate["test"], *estimate["effect"]}
+    assert not [key for key in keys if f"`{key}`" not in text]
+    source = ast.parse((ROOT / "analysis" / "report.py").read_text(encoding="utf-8"))
+    (build,) = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "build_report"]
+    stored = {
+        key.value for node in ast.walk(build) if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)
+        and ast.unparse(node.target) == "result" for key in node.value.keys if isinstance(key, ast.Constant)
+    }  # fmt: skip
+    stored |= {
+        node.targets[0].slice.value for node in ast.walk(build) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+        and ast.unparse(node.targets[0].value) == "result"
+    }  # fmt: skip
+    assert {"conclusions", "blocks", "flow"} <= stored
+    assert not [key for key in stored if f"`{key}`" not in text]
+
+
+def test_the_generated_pages_are_fresh():
+    stale = [name for name, make in docs_reference.PAGES.items() if name not in PAGES or PAGES[name].text != make()]
+    assert not stale, "run: python -m heval_site.docs_reference"
+
+
+def test_the_glossary_has_every_word_of_the_house():
+    text = PAGES["reference/glossary"].text
+    words = (
+        "annotator", "arm", "assignment", "batch", "condition", "contrast", "exclusion", "exposure", "family", "item", "label", "m", "output",
+        "place", "prompt", "protocol", "recruitment", "rejection", "response", "section", "system", "withdrawal", "x and y",
+    )  # fmt: skip
+    assert not [word for word in words if f"**{word}**" not in text]
+
+
+# What is run
+
+
+def blocks_of(page: docs.Page) -> list[tuple[str, str, str]]:
+    """(language, what is said behind it, code) of each fenced block."""
+    return FENCE.findall(page.text)
+
+
+RUN = [
+    name
+    for name, page in PAGES.items()
+    if any("run" in said.split() or "file=" in said for _, said, _ in blocks_of(page))
+]
+
+
+@pytest.fixture
+def registries():
+    """What the examples register goes again."""
+    from annotators import channels
+    from studies import protocols, rules
+
+    kept = [(registry, dict(registry)) for registry in (protocols.REGISTRY, channels.REGISTRY, rules.REGISTRY)]
+    modules = set(sys.modules)
+    yield
+    for registry, before in kept:
+        registry.clear()
+        registry.update(before)
+    for name in set(sys.modules) - modules:
+        if name in ("studies.protocols.best", "annotators.channels.library"):
+            del sys.modules[name]
+
+
+def loaded(path: str, code: str) -> types.ModuleType:
+    """The sample as the module that it would be at this path."""
+    name = path.removesuffix(".py").replace("/", ".")
+    module = types.ModuleType(name)
+    module.__package__ = name.rpartition(".")[0]
+    sys.modules[name] = module
+    exec(compile(code, path, "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", RUN)
+def test_the_samples_of_a_page_run(name, registries, tmp_path, settings, client):
+    from analysis import exclusions
+
+    settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [tmp_path, *settings.TEMPLATES[0]["DIRS"]]}]
+    namespace: dict = {}
+    n_tests = 0
+    for language, said, code in blocks_of(PAGES[name]):
+        path = said.removeprefix("file=") if said.startswith("file=") else ""
+        if path.startswith("templates/"):
+            target = tmp_path / path.removeprefix("templates/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(code, encoding="utf-8")
+        elif path and language == "python":
+            module = loaded(path, code)
+            for test in [value for key, value in vars(module).items() if key.startswith("test_")]:
+                n_tests += 1
+                test(client) if test.__code__.co_argcount else test()
+        elif said == "rule":
+            exec(compile(code, f"{name}.md", "exec"), dict(vars(exclusions)))
+        elif "run" in said.split():
+            n_tests += 1
+            exec(compile(code, f"{name}.md", "exec"), namespace)
+    assert n_tests
+
+
+def test_samples_are_there():
+    assert {"how-to/write-a-protocol", "how-to/write-a-channel", "how-to/write-an-exclusion-rule"} <= set(RUN)
+
+
+@pytest.mark.django_db
+def test_the_example_protocol_draws_its_page(registries, tmp_path, settings, client):
+    from studies.models import Question, Section
+    from tests.builders import draft_study, launched
+    from tests.players import claimed
+
+    page = PAGES["how-to/write-a-protocol"]
+    code = {said.removeprefix("file="): code for _, said, code in blocks_of(page)}
+    (tmp_path / "protocols").mkdir()
+    (tmp_path / "protocols" / "best.html").write_text(code["templates/protocols/best.html"], encoding="utf-8")
+    settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [tmp_path, *settings.TEMPLATES[0]["DIRS"]]}]
+    loaded("studies/protocols/best.py", code["studies/protocols/best.py"])
+    study = draft_study(instructions="")
+    section = Section.objects.create(study=study, position=1, protocol="best", m=1)
+    Question.objects.create(section=section, position=1, key="best", text="Which story is the best?")
+    assignment = claimed(launched(study))
+    html = client.get(f"/p/{assignment.code}/", follow=True).content.decode()
+    assert "Which story is the best?" in html
+    assert html.count('type="radio"') == 3
+
+
+# What is linked
+
+
+@pytest.fixture(scope="module")
+def anchors() -> dict[str, set[str]]:
+    """The places of each page that can be linked to."""
+    return {name: set(re.findall(r'id="([^"]+)"', docs.html_of(page))) for name, page in PAGES.items()}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_resolve(name, anchors):
+    page = PAGES[name]
+    for link, anchor in docs.LINK.findall(page.text):
+        wanted = docs.target(name, link)
+        assert wanted in PAGES, f"{name} links to {link}"
+        assert not anchor or anchor[1:] in anchors[wanted], f"{name} links to {link}{anchor}"
+    own = re.findall(r"\]\((#[\w-]+)\)", page.text)
+    assert not [anchor for anchor in own if anchor[1:] not in anchors[name]]
+
+
+def test_the_index_leads_to_every_page():
+    assert set(PAGES) - {"index"} == set(docs.links_of(PAGES["index"])) - {"index"}
+
+
+FILE = re.compile(
+    r"`((?:studies|annotators|analysis|heval_site|templates|static|tests|\.ci)/[\w./<>-]+|[\w-]+\.(?:md|toml|yaml|lock)|Makefile|Dockerfile)`"
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_mentions_a_file_that_is_not_there(name):
+    for path in FILE.findall(PAGES[name].text):
+        if path in NOT_OURS or "<" in path:
+            continue
+        where = [ROOT / path, docs.FOLDER / path, ROOT / "templates" / path]
+        assert any(one.exists() for one in where), f"{name} mentions {path}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_begins_with_its_title_and_is_short_enough_to_be_rendered(name):
+    text = PAGES[name].text
+    assert text.startswith("# ")
+    assert len(text) < 50_000, "longer texts are shown as typed"
+    assert not re.search(r"/home/|/work/|/root/|TODO|lorem", text)
+
+
+# README and change log
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_make_targets_that_are_named_exist():
+    texts = {"README.md": (ROOT / "README.md").read_text(encoding="utf-8")} | {
+        name: page.text for name, page in PAGES.items()
+    }
+    for name, text in texts.items():
+        named = set(re.findall(r"`make ([\w-]+)", text)) | set(re.findall(r"^make ([\w-]+)", text, re.MULTILINE))
+        assert named <= targets(), f"{name}: {named - targets()}"
+    assert {"demo", "test"} <= targets()
+
+
+def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^make demo$", text, re.MULTILINE) and re.search(r"^make test$", text, re.MULTILINE)
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert 4 <= len(pictures) <= 6
+    for picture in pictures:
+        path = ROOT / picture
+        assert path.exists() and path.stat().st_size <= 120 * 1024, picture
+    for link in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)\)", text):
+        assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def test_the_change_log_has_an_entry_for_this_version():
+    from importlib.metadata import PackageNotFoundError, version
+
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## [Unreleased]" in text
+    try:
+        assert version("heval") in text
+    except PackageNotFoundError:
+        assert "0.1.0" in text
+
+
+# What is served
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_served_without_a_login(name, client):
+    response = client.get(docs.address(name))
+    html = response.content.decode()
+    assert response.status_code == 200
+    assert f"<title>{PAGES[name].title if name != 'index' else 'heval documentation'}" in html
+    assert not response.cookies
+    assert ".md" not in re.findall(r'href="([^"]*)"', html)
+    assert html.count("<h1") == 1
+    for code in FENCE.findall(PAGES[name].text):
+        assert code[2].strip()
+
+
+def test_serving_asks_the_database_nothing(client, django_assert_num_queries, db):
+    with django_assert_num_queries(0):
+        assert client.get("/docs/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing/",
+        "_page/",
+        "../settings/",
+        "%2e%2e/%2e%2e/heval_site/settings.py/",
+        "how-to//deploy/",
+        "tutorial/first-study.md/",
+        "%00/",
+    ],
+)
+def test_what_is_no_page_is_404(path, client):
+    assert client.get(f"/docs/{path}").status_code == 404
+
+
+def test_pages_are_only_looked_at(client):
+    assert client.post("/docs/").status_code == 405
+    assert client.head("/docs/").status_code == 200
+
+
+@override_settings(DEBUG=True)
+def test_a_changed_file_is_seen_while_debugging(monkeypatch, tmp_path, client):
+    (tmp_path / "index.md").write_text("# Here\n\nOne.\n", encoding="utf-8")
+    monkeypatch.setattr(docs, "read_pages", lambda: dict(docs_pages(tmp_path)))
+    assert "One." in client.get("/docs/").content.decode()
+    (tmp_path / "index.md").write_text("# Here\n\nTwo.\n", encoding="utf-8")
+    assert "Two." in client.get("/docs/").content.decode()
+
+
+read_pages = docs.read_pages
+
+
+def docs_pages(folder):
+    return read_pages(folder)
+
+
+def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
+    (tmp_path / "index.md").write_text("# A\n\n[b](how-to/b.md#some-part)\n", encoding="utf-8")
+    (tmp_path / "how-to").mkdir()
+    (tmp_path / "how-to" / "b.md").write_text(
+        "# B\n\n## Some part\n\n| a |\n|---|\n| b |\n\n## Some part\n\n<b>raw</b>\n", encoding="utf-8"
+    )
+    pages = read_pages(tmp_path)
+    assert list(pages) == ["index", "how-to/b"]
+    assert 'href="/docs/how-to/b/#some-part"' in docs.html_of(pages["index"])
+    html = docs.html_of(pages["how-to/b"])
+    assert 'id="some-part"' in html and 'id="some-part-2"' in html
+    assert 'class="scrolled" role="region" tabindex="0"' in html
+    assert "&lt;b&gt;" in html
+
+
+def test_documentation_is_reached_by_names_alone():
+    names = {pattern.name for pattern in get_resolver("heval_site.docs_urls").url_patterns}
+    assert names == {"docs", "docs-page"}
+
+
+# What is seen
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(browser, live_server):
+    import axe_playwright_python
+
+    axe = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    in_light = (375, "light", {"type": "tag", "values": tags})
+    # In the dark only the colours can be wrong, and three pages have them all.
+    in_dark = (1280, "dark", {"type": "rule", "values": ["color-contrast"]})
+    colourful = {"index", "reference/environment", "how-to/write-a-protocol"}
+    wrong = []
+    context = browser.new_context(viewport={"width": 375, "height": 740})
+    page = context.new_page()
+    for name in PAGES:
+        page.set_viewport_size({"width": 375, "height": 740})
+        page.emulate_media(color_scheme="light")
+        page.goto(live_server.url + docs.address(name))
+        page.evaluate(axe)
+        if (over := page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")) > 0:
+            wrong.append(f"{name} is {over} px too wide")
+        for size, scheme, rules in (in_light, in_dark) if name in colourful else (in_light,):
+            page.set_viewport_size({"width": size, "height": 800})
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", rules)[
+                "violations"
+            ]
+            wrong += [f"{name} {size} {scheme} {v['id']}: {v['nodes'][0]['html'][:120]}" for v in found]
+    context.close()
+    assert not wrong
