@@ -1,0 +1,171 @@
+"""Tokens of the REST interface, and the analyses that were run (to be looked at)."""
+
+import hashlib
+import secrets
+
+from django import forms
+from django.contrib import admin, messages
+from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from studies import audit
+from studies.admin.access import LOOK, ReadOnly, VisibleStudies, visible
+from studies.forms import CleanWords, RowChoice, moment_field
+from studies.models import Study
+
+from .models import AnalysisRun, ApiToken
+
+PREFIX = "heval_"
+
+
+def new_token() -> str:
+    """A token to be shown once: 256 random bits behind a prefix by which scanners of leaked secrets know it."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(token: str) -> str:
+    """What is stored of a token. It needs no salt: it is random already."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class TokenForm(CleanWords, forms.ModelForm):
+    expires_at = moment_field()
+
+    def clean_expires_at(self):
+        expires_at = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise forms.ValidationError("This time is over already.")
+        return expires_at
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):
+    """A researcher's own tokens. One is made and revoked, never changed; administrators see everybody's."""
+
+    list_display = ("name", "scope", "study", "user", "created_at", "expires_at", "used_at", "revoked", "revoke_link")
+    list_select_related = ("study", "user")
+    list_display_links = None
+    list_per_page = 50
+    fields = ("name", "scope", "study", "expires_at")
+    actions = None
+
+    def get_queryset(self, request):
+        tokens = super().get_queryset(request).order_by("-pk")
+        return tokens if request.user.is_superuser else tokens.filter(user=request.user)
+
+    def has_module_permission(self, request):
+        return request.user.is_active and request.user.is_staff
+
+    def has_view_permission(self, request, obj=None):
+        return self.has_module_permission(request) and (
+            obj is None or request.user.is_superuser or obj.user_id == request.user.pk
+        )
+
+    def has_add_permission(self, request):
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request, obj=None):
+        return False
+
+    def has_delete_permission(self, request, obj=None):
+        return False
+
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        rows = {
+            row.pk: row
+            for row in visible(request, Study.objects.filter(archived_at=None), "pk", LOOK).order_by("-pk")[:200]
+        }
+        choice = RowChoice(
+            rows, empty="all of mine", required=False, help_text="Only this study; empty: all that you may see."
+        )
+        form = type("TokenForm", (TokenForm,), {"study": choice})
+        return super().get_form(request, obj, change, **kwargs | {"form": form})
+
+    def get_urls(self):
+        return [
+            path("<int:pk>/revoke/", self.admin_site.admin_view(self.revoke), name="analysis_apitoken_revoke"),
+            *super().get_urls(),
+        ]
+
+    def save_model(self, request, obj, form, change):
+        request.new_token = new_token()
+        obj.user = request.user
+        obj.hash = hash_of(request.new_token)
+        obj.save()
+        audit.record("make token", by=request.user, name=obj.name, scope=obj.scope)
+
+    def response_add(self, request, obj, post_url_continue=None):
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Your token",
+            "opts": self.opts,
+            "token": request.new_token,
+            "row": obj,
+            "list_url": reverse("admin:analysis_apitoken_changelist"),
+        }
+        response = TemplateResponse(request, "admin/analysis/token.html", context)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def revoke(self, request, pk):
+        token = self.get_queryset(request).filter(pk=pk).first()
+        if token is None:
+            raise Http404("There is no such token.")
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "POST"])
+        if request.method == "POST":
+            if self.get_queryset(request).filter(pk=pk, revoked_at=None).update(revoked_at=timezone.now()):
+                audit.record("revoke token", by=request.user, name=token.name)
+                messages.success(request, f"“{token.name}” is revoked: whatever uses it is refused from now on.")
+            return HttpResponseRedirect(reverse("admin:analysis_apitoken_changelist"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Revoke “{token.name}”",
+            "opts": self.opts,
+            "row": token,
+        }
+        context["list_url"] = reverse("admin:analysis_apitoken_changelist")
+        return TemplateResponse(request, "admin/analysis/revoke.html", context)
+
+    @admin.display(description="revoked")
+    def revoked(self, token):
+        return token.revoked_at or "–"
+
+    @admin.display(description="")
+    def revoke_link(self, token):
+        if token.revoked_at:
+            return ""
+        url = reverse("admin:analysis_apitoken_revoke", args=[token.pk])
+        return format_html('<a href="{}" aria-label="Revoke {}">Revoke</a>', url, token.name)
+
+
+@admin.register(AnalysisRun)
+class AnalysisRunAdmin(ReadOnly):
+    list_display = ("number", "study", "at", "by", "responses_n", "code_version", "short_hash")
+    list_filter = (VisibleStudies,)
+    list_select_related = ("study", "by")
+    list_per_page = 50
+    fields = (
+        "study",
+        "number",
+        "at",
+        "by",
+        "parameters",
+        "responses_n",
+        "responses_sha256",
+        "design_sha256s",
+        "code_version",
+        "seed",
+        "result_sha256",
+    )
+    actions = None
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).defer("result")
+
+    @admin.display(description="result")
+    def short_hash(self, run):
+        return run.result_sha256[:12]

@@ -1,0 +1,309 @@
+"""Assignments: the list, one in detail, and the decisions about them. Systems are never named here."""
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import F
+from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.defaultfilters import date
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+
+from studies.admin import life
+from studies.admin.access import EDIT, ReadOnly, VisibleStudies, may, row_id, study_or_404, visible
+from studies.forms import CleanWords
+from studies.lifecycle import NotNow
+from studies.models import Arm
+
+from ..exclude import REASONS, exclude, release_place, reverse_exclusion, with_exclusion
+from ..models import Assignment, Exclusion, Recruitment
+
+STATES = {
+    "reserved": {"released_at": None, "submitted_at": None},
+    "submitted": {"released_at": None, "submitted_at__isnull": False},
+    "late": {"is_late": True},
+    "released": {"released_at__isnull": False},
+    "withdrawn": {"withdrawn_at__isnull": False},
+    "excluded": {"is_excluded": True},
+}
+
+
+def state_of(assignment: Assignment) -> str:
+    """Where an assignment is, in a word or two."""
+    if assignment.withdrawn_at:
+        return "withdrew"
+    if assignment.is_late:
+        return "late"
+    if assignment.released_at:
+        return f"released: {assignment.get_released_reason_display().lower()}"
+    return "submitted" if assignment.submitted_at else "under way"
+
+
+class StateFilter(admin.SimpleListFilter):
+    title, parameter_name = "state", "state"
+
+    def lookups(self, request, model_admin):
+        return [(name, {"reserved": "under way"}.get(name, name)) for name in STATES]
+
+    def queryset(self, request, queryset):
+        return queryset.filter(**STATES[self.value()]) if self.value() in STATES else queryset
+
+
+class _OfTheStudy(admin.SimpleListFilter):
+    """A filter by rows of the study that the list shows: of others they would only be in the way."""
+
+    rows = None
+
+    def lookups(self, request, model_admin):
+        rows = visible(request, self.rows.objects.all(), "study").order_by("pk")
+        study = row_id(request.GET.get("study", ""))
+        return [(str(row.pk), str(row)) for row in rows.filter(study=study)[:50]] if study else []
+
+    def queryset(self, request, queryset):
+        value = self.value()
+        if not value:
+            return queryset
+        return queryset.filter(**{self.column: row_id(value)}) if row_id(value) else queryset.none()
+
+
+class ArmFilter(_OfTheStudy):
+    title, parameter_name, rows, column = "arm", "arm", Arm, "batch__arm"
+
+
+class RecruitmentFilter(_OfTheStudy):
+    title, parameter_name, rows, column = "recruitment", "recruitment", Recruitment, "recruitment"
+
+
+class ExcludeForm(CleanWords, forms.Form):
+    reason = forms.ChoiceField(choices=[("", "(choose)"), *REASONS.items()])
+    note = forms.CharField(
+        required=False,
+        max_length=1000,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        help_text="For the record. Name no person: the report may be read by others.",
+    )
+    reopen = forms.BooleanField(
+        required=False, label="open the place again for somebody else", help_text="A copy of the batch with one place."
+    )
+
+
+class NoteForm(CleanWords, forms.Form):
+    note = forms.CharField(required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 2, "cols": 60}))
+
+
+@admin.action(description="Exclude from the analysis…")
+def exclude_chosen(modeladmin, request, queryset):
+    """On to the form that asks why."""
+    codes = list(queryset.values_list("code", flat=True)[:1001])
+    if len(codes) > 1000:
+        messages.error(request, "Choose at most 1000 at a time.")
+        return None
+    return modeladmin.exclude_page(request, codes)
+
+
+@admin.register(Assignment)
+class AssignmentAdmin(ReadOnly):
+    list_display = ("short", "study", "arm", "stands", "excluded", "came_by", "came", "sent", "trusted")
+    list_filter = (VisibleStudies, StateFilter, ArmFilter, RecruitmentFilter, "origin")
+    list_select_related = ("study", "batch__arm", "recruitment")
+    list_per_page = 100
+    show_full_result_count = False
+    search_fields = ("code",)
+    search_help_text = "The beginning of a code"
+    ordering = ("-pk",)
+    actions = [exclude_chosen]
+
+    def get_queryset(self, request):
+        return with_exclusion(super().get_queryset(request))
+
+    def get_search_results(self, request, queryset, search_term):
+        term = search_term.strip()
+        return (queryset.filter(code__startswith=term[:32]) if term else queryset), False
+
+    def get_actions(self, request):
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions if may(request, None, EDIT) else {}
+
+    @admin.display(description="code", ordering="code")
+    def short(self, assignment):
+        return assignment.code[:8]
+
+    @admin.display(description="arm")
+    def arm(self, assignment):
+        return assignment.batch.arm.name if assignment.batch_id else "–"
+
+    @admin.display(description="state")
+    def stands(self, assignment):
+        return state_of(assignment)
+
+    @admin.display(description="excluded")
+    def excluded(self, assignment):
+        return "excluded" if assignment.is_excluded else ""
+
+    @admin.display(description="trust", ordering="trust")
+    def trusted(self, assignment):
+        return assignment.trust
+
+    @admin.display(description="came by", ordering="recruitment")
+    def came_by(self, assignment):
+        return assignment.recruitment.key if assignment.recruitment_id else "–"
+
+    @admin.display(description="came", ordering="claimed_at")
+    def came(self, assignment):
+        return date(assignment.claimed_at, "Y-m-d H:i")
+
+    @admin.display(description="submitted", ordering="submitted_at")
+    def sent(self, assignment):
+        return date(assignment.submitted_at, "Y-m-d H:i") or "–"
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("exclude/", wrap(self.exclude_view), name="annotators_exclude"),
+            path("<int:pk>/release/", wrap(self.release_view), name="annotators_release"),
+            path("exclusion/<int:pk>/reverse/", wrap(self.reverse_view), name="annotators_reverse_exclusion"),
+            *super().get_urls(),
+        ]
+
+    # One assignment
+
+    def change_view(self, request, object_id, form_url="", extra_context=None):
+        assignment = self.get_object(request, object_id)
+        if assignment is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        if request.method != "GET":
+            return HttpResponseNotAllowed(["GET"])
+        may_edit = may(request, assignment.study_id, EDIT)
+        visits = list(assignment.visits.order_by("shown_at", "pk"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Assignment {assignment.code[:8]}",
+            "subtitle": assignment.study.title,
+            "study": assignment.study,
+            "opts": self.opts,
+            "life": life.line(assignment.study),
+            "assignment": assignment,
+            "state": state_of(assignment),
+            "arm": self.arm(assignment),
+            "visits": visits,
+            "answers": _answers(assignment, visits),
+            "exclusions": assignment.exclusions.filter(reverses=None)
+            .select_related("by")
+            .prefetch_related("reversed_by__by")
+            .order_by("pk"),
+            "events": assignment.study.audit_events.filter(assignment_code=assignment.code)
+            .select_related("by")
+            .order_by("pk"),
+            "may_edit": may_edit,
+            "may_exclude": may_edit
+            and assignment.submitted_at
+            and not assignment.is_excluded
+            and assignment.origin != "test",
+            "may_release": may_edit and not assignment.released_at and not assignment.submitted_at,
+            "page_url": f"/p/{assignment.code}/",
+        }
+        return TemplateResponse(request, "admin/annotators/assignment.html", context)
+
+    # Decisions
+
+    def exclude_page(self, request, codes, form=None, status=200):
+        rows = list(
+            visible(request, Assignment.objects.filter(code__in=codes), "study", EDIT)
+            .select_related("study")
+            .order_by("pk")
+        )
+        if not rows:
+            messages.error(request, "Choose at least one assignment of a study that you may change.")
+            return HttpResponseRedirect(reverse("admin:annotators_assignment_changelist"))
+        study = rows[0].study
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Exclude from the analysis",
+            "subtitle": study.title,
+            "study": study,
+            "opts": self.opts,
+            "life": life.line(study),
+            "rows": rows,
+            "form": form or ExcludeForm(),
+            "back": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
+        }
+        return TemplateResponse(request, "admin/annotators/exclude.html", context, status=status)
+
+    def exclude_view(self, request):
+        """GET ?code=… asks why; POST does it."""
+        data = request.POST if request.method == "POST" else request.GET
+        codes = [code for code in data.getlist("code") if code.isascii() and code.isprintable()][:1000]
+        if request.method != "POST":
+            return self.exclude_page(request, codes)
+        form = ExcludeForm(request.POST)
+        rows = visible(request, Assignment.objects.filter(code__in=codes), "study", EDIT).select_related("study")
+        if not form.is_valid():
+            return self.exclude_page(request, codes, form, 422)
+        chosen = list(rows)
+        words = form.cleaned_data
+        try:
+            made = exclude(chosen, words["reason"], request.user, words["note"], words["reopen"])
+        except NotNow as refused:
+            form.add_error(None, str(refused))
+            return self.exclude_page(request, codes, form, 422)
+        passed = len(chosen) - len(made)
+        words = f"{len(made)} excluded." + (f" {passed} were excluded before." if passed else "")
+        messages.success(request, words)
+        return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
+
+    def reverse_view(self, request, pk):
+        exclusion = Exclusion.objects.select_related("assignment__study").filter(pk=pk).first()
+        if exclusion is None:
+            raise Http404("There is no such exclusion.")
+        study_or_404(request, exclusion.assignment.study_id, EDIT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        form = NoteForm(request.POST)
+        try:
+            if not form.is_valid():
+                raise NotNow(" ".join(message for errors in form.errors.values() for message in errors))
+            reverse_exclusion(exclusion, request.user, form.cleaned_data["note"])
+            messages.success(request, "The exclusion is taken back: the assignment counts again.")
+        except NotNow as refused:
+            messages.error(request, str(refused))
+        return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[exclusion.assignment_id]))
+
+    def release_view(self, request, pk):
+        assignment = Assignment.objects.select_related("study").filter(pk=pk).first()
+        if assignment is None:
+            raise Http404("There is no such assignment.")
+        study_or_404(request, assignment.study_id, EDIT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            release_place(assignment, request.user)
+            messages.success(
+                request, "The place is free again. If the person comes back while it is, they get it back."
+            )
+        except NotNow as refused:
+            messages.error(request, str(refused))
+        return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[assignment.pk]))
+
+
+def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:
+    """(question as it was read, label, answer). The words are those of the page, with letters: no system has a name here."""
+    words = {pk: text for visit in visits for _, pk, text, _ in visit.shown.get("questions", ())}
+    rows = assignment.responses.order_by("pk").annotate(said=F("question__text"), scale=F("question__scale"))
+    return [(words.get(r.question_id, r.said).replace("{label}", r.label), r.label, _answer(r)) for r in rows]
+
+
+def _answer(response) -> str:
+    if response.erased_at and response.value is None and not response.text:
+        return "(deleted by the annotator)"
+    if response.skip_reason:
+        return f"not answered: {response.skip_reason}"
+    if response.text:
+        return response.text
+    parts = []
+    if response.choice:
+        parts.append(response.choice)
+    if response.chosen_id:
+        parts.append(f"the text {response.label}")
+    if response.value is not None:
+        parts.append(f"{response.value.normalize():f}")
+    return ", ".join(parts) + (f" at {response.part}" if response.part else "")

@@ -1,0 +1,173 @@
+"""While a study collects, and before: the collecting page, the inbox, the preview, the try."""
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models.functions import Now
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.urls import path, reverse
+from django.utils.html import escape
+from django.views.decorators.csrf import csrf_exempt
+
+from studies.admin import acts
+from studies.admin.access import EDIT, LOOK, ReadOnly, may, study_or_404
+from studies.lifecycle import NotNow
+from studies.models import Study
+
+from .. import monitor
+from ..models import Inquiry
+from ..preview import NAMES, inert, preview
+from ..tries import clear_tries, try_out
+from ..views import policy
+from .recruitment import LINKS_SHOWN, links_of
+
+
+@admin.register(Inquiry)
+class InquiryAdmin(ReadOnly):
+    """Registered for the addresses of its pages; its rows are read on the collecting page."""
+
+    study_path = "assignment__study"
+
+    def has_module_permission(self, request):
+        return False
+
+    def changelist_view(self, request, extra_context=None):
+        return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        # The previewed page is the annotator's own: its form carries no token, and what is posted is thrown away.
+        looking = csrf_exempt(wrap(self.preview_view))
+        return [
+            path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
+            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.handle), name="annotators_handle"),
+            path("study/<int:pk>/preview/", looking, name="annotators_preview"),
+            path("study/<int:pk>/preview/<str:key>/", looking, name="annotators_preview_page"),
+            path("study/<int:pk>/try/", wrap(self.try_view), name="annotators_try"),
+            path("study/<int:pk>/tries/clear/", wrap(self.clear_view), name="annotators_clear_tries"),
+            *super().get_urls(),
+        ]
+
+    # Collecting
+
+    def collecting(self, request, pk):
+        study = study_or_404(request, pk)
+        total, arms = monitor.places(study)
+        recruitments = list(study.recruitments.order_by("pk"))
+        inquiries = list(monitor.inquiries(study)[:200])
+        context = {
+            "title": "Collecting",
+            "total": total,
+            "arms": arms if len(arms) > 1 else [],
+            "days": monitor.days(study),
+            "pace": monitor.pace(study),
+            "comments": list(monitor.comments(study)),
+            "inquiries": inquiries,
+            "waiting": sum(one.handled_at is None for one in inquiries),
+            "recruitments": [(one, (links := links_of(one))[:3], max(0, len(links) - 3)) for one in recruitments],
+            "links_shown": LINKS_SHOWN,
+            "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
+            "list_url": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
+            "may_edit": may(request, study.pk, EDIT),
+            "is_blind": study.state != Study.State.CLOSED and not study.unblinded_at,
+            "acts": acts.offered(request, study),
+            "per_hour_aim": study.wage_per_hour,
+        }
+        return acts.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
+
+    def handle(self, request, pk, inquiry):
+        """Mark an inquiry as handled, or not."""
+        study = study_or_404(request, pk, EDIT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        chosen = Inquiry.objects.filter(assignment__study=study, pk=inquiry)
+        if not chosen.update(handled_at=None if "again" in request.POST else Now()):
+            raise Http404("There is no such inquiry.")
+        return HttpResponseRedirect(f"{reverse('admin:annotators_collecting', args=[study.pk])}#inbox")
+
+    # Preview and tries
+
+    def preview_view(self, request, pk, key=""):
+        """One page as an annotator will see it. Whatever is sent from it is thrown away."""
+        study = study_or_404(request, pk, LOOK)
+        arms = list(study.arms.order_by("name"))
+        arm = next((one for one in arms if str(one.pk) == request.GET.get("arm", "")), None)
+        query = f"?arm={arm.pk}" if arm else ""
+
+        def address(name):
+            return f"{reverse('admin:annotators_preview_page', args=[study.pk, name])}{query}"
+
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "POST"])
+        if request.method == "POST":
+            return HttpResponseRedirect(address(key) if key else address("landing"))
+        try:
+            page = preview(request, study, key, arm)
+        except NotNow as refused:
+            messages.warning(request, f"There is nothing to preview yet. {refused}")
+            return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
+        except KeyError:
+            raise Http404("The study has no such page.") from None
+        except (ValueError, TypeError) as refused:  # a scale or a setting that cannot be read: the checklist names it
+            messages.warning(request, f"There is nothing to preview yet. {refused}")
+            return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
+        place = page.keys.index(page.key)
+        bar = render_to_string(
+            "admin/annotators/preview_bar.html",
+            {
+                "study": study,
+                "pages": [
+                    (address(name), NAMES.get(name, f"Page {number}"), name == page.key)
+                    for number, name in enumerate(page.keys)
+                ],
+                "previous": address(page.keys[place - 1]) if place else "",
+                "following": address(page.keys[place + 1]) if place + 1 < len(page.keys) else "",
+                "arms": [(one, one == arm) for one in arms] if len(arms) > 1 else [],
+                "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
+                "home": reverse("admin:studies_study_change", args=[study.pk]),
+                "try_url": reverse("admin:annotators_try", args=[study.pk])
+                if study.is_draft and may(request, study.pk, EDIT)
+                else "",
+            },
+            request,
+        )
+        head = f'<link rel="stylesheet" href="{escape(settings.STATIC_URL)}preview-bar.css">'
+
+        def image(name):
+            return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
+
+        response = HttpResponse(inert(page, address, image, bar, head))
+        response.headers["Content-Security-Policy"] = policy()
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def try_view(self, request, pk):
+        """Take part for real, marked as a test. GET says what that is."""
+        study = study_or_404(request, pk, EDIT)
+        if request.method == "POST":
+            arm = next((one for one in study.arms.all() if str(one.pk) == request.POST.get("arm", "")), None)
+            try:
+                assignment = try_out(study, request.user, arm)
+                return HttpResponseRedirect(f"/p/{assignment.code}/")
+            except (NotNow, ValueError, TypeError) as refused:
+                messages.warning(request, f"It cannot be tried out yet. {refused}")
+                return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
+        context = {
+            "title": "Try it for real",
+            "arms": list(study.arms.order_by("name")),
+            "tries": study.assignments.filter(origin="test").order_by("-pk")[:50],
+            "clear_url": reverse("admin:annotators_clear_tries", args=[study.pk]),
+            "home": reverse("admin:studies_study_change", args=[study.pk]),
+        }
+        return acts.render(request, self.admin_site, "admin/annotators/try.html", study, context)
+
+    def clear_view(self, request, pk):
+        study = study_or_404(request, pk, EDIT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if study.is_draft:
+            n = clear_tries(study)
+            messages.success(
+                request, f"{n} tries are deleted, with their answers." if n != 1 else "One try is deleted."
+            )
+        return HttpResponseRedirect(reverse("admin:annotators_try", args=[study.pk]))

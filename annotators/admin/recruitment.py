@@ -1,0 +1,176 @@
+"""Recruitments: first the channel, then its settings as fields, then the links to copy."""
+
+from django import forms
+from django.conf import settings as site_settings
+from django.contrib import admin, messages
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
+from studies import audit
+from studies.admin import life
+from studies.admin.access import EDIT, Scoped, VisibleStudies, may, visible
+from studies.forms import CleanWords, RowChoice, RowChoices, WithSettings, moment_field, settings_fields, with_settings
+from studies.models import Study
+
+from ..channels import REGISTRY
+from ..models import Recruitment
+
+LINKS_SHOWN = 20
+
+
+def links_of(recruitment: Recruitment) -> list[tuple[str, str]]:
+    """(what it is, the whole address) of each link of a recruitment."""
+    channel = REGISTRY.get(recruitment.channel)
+    base = f"{site_settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
+    return channel.links(recruitment, base) if channel else []
+
+
+class AddRecruitmentForm(CleanWords, forms.ModelForm):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["channel"].widget = forms.RadioSelect(choices=self.fields["channel"].choices[1:])
+
+    def save(self, commit=True):
+        channel = REGISTRY[self.instance.channel]
+        if channel.settings_form:
+            fields = channel.settings_form().fields
+            self.instance.settings = {name: f.initial for name, f in fields.items() if f.initial is not None}
+        return super().save(commit)
+
+
+class RecruitmentForm(WithSettings):
+    opens_at = moment_field()
+    closes_at = moment_field()
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "shown_arms" in self.fields:
+            self.initial["shown_arms"] = [row.arm_id for row in self.instance.recruitment_arms.all()]
+
+    def clean_currency(self):
+        currency = self.cleaned_data["currency"].strip().upper()
+        if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
+            raise forms.ValidationError("Three letters, such as USD or EUR.")
+        return currency
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        opens, closes = cleaned.get("opens_at"), cleaned.get("closes_at")
+        if opens and closes and closes <= opens:
+            self.add_error("closes_at", "It must close after it opens.")
+        return cleaned
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        if "shown_arms" in self.changed_data:
+            self.instance.arms.set(self.cleaned_data["shown_arms"])
+
+
+@admin.register(Recruitment)
+class RecruitmentAdmin(Scoped):
+    is_design = False
+    form = RecruitmentForm
+    change_form_template = "admin/annotators/recruitment.html"
+    list_display = ("__str__", "study", "wanted", "reward", "stopped_at")
+    list_filter = (VisibleStudies, "channel")
+    list_select_related = ("study",)
+    list_per_page = 50
+    search_fields = ("key", "pool")
+    actions = None
+    view_on_site = False
+
+    def has_module_permission(self, request):
+        return request.user.is_active and request.user.is_staff
+
+    def has_add_permission(self, request):
+        return may(request, None, EDIT)
+
+    def has_change_permission(self, request, obj=None):
+        return may(request, obj.study_id if obj else None, EDIT)
+
+    def has_delete_permission(self, request, obj=None):
+        return obj is not None and may(request, obj.study_id, EDIT) and not obj.assignments.exists()
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).select_related("study")
+
+    def get_fieldsets(self, request, obj=None):
+        if obj is None:
+            return ((None, {"fields": ("study", "channel")}),)
+        channel = REGISTRY.get(obj.channel)
+        names = tuple(settings_fields(channel.settings_form if channel else None))
+        if not may(request, obj.study_id, EDIT):
+            fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
+            return ((None, {"fields": fields}),)
+        parts = [
+            (
+                "Who comes",
+                {
+                    "fields": (
+                        ("key", "pool"),
+                        "shown_arms",
+                        ("wanted", "reward", "currency"),
+                        ("opens_at", "closes_at"),
+                    )
+                },
+            )
+        ]
+        if names:
+            parts.append((f"Settings of: {channel.label}", {"fields": names}))
+        return tuple(parts)
+
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        if obj is None:
+            studies = visible(request, Study.objects.filter(archived_at=None).exclude(state="closed"), "pk", EDIT)
+            rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
+            form = type("AddRecruitmentForm", (AddRecruitmentForm,), {"study": RowChoice(rows, empty="choose a study")})
+            return super().get_form(request, obj, change, **kwargs | {"form": form})
+        if not self.has_change_permission(request, obj):
+            return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})
+        channel = REGISTRY.get(obj.channel)
+        arms = {row.pk: row for row in obj.study.arms.order_by("name")}
+        form = with_settings(self.form, channel.settings_form if channel else None)
+        extra = {"shown_arms": RowChoices(arms, label="arms", help_text="None ticked: all.")}
+        return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
+
+    def get_readonly_fields(self, request, obj=None):
+        # An address that was given out stays good, and people stay who they are.
+        return ("key", "pool") if obj is not None and obj.assignments.exists() else ()
+
+    def get_changeform_initial_data(self, request):
+        return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
+
+    def save_model(self, request, obj, form, change):
+        super().save_model(request, obj, form, change)
+        verb = "change recruitment" if change else "recruit"
+        if obj.study.launched_at:
+            audit.record(verb, study=obj.study, by=request.user, recruitment=obj.key, columns=sorted(form.changed_data))
+
+    def delete_model(self, request, obj):
+        obj.recruitment_arms.all().delete()
+        super().delete_model(request, obj)
+
+    def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
+        if obj is not None:
+            channel = REGISTRY.get(obj.channel)
+            links = links_of(obj)
+            context |= {
+                "study": obj.study,
+                "life": life.line(obj.study),
+                "channel": channel,
+                "links": links[:LINKS_SHOWN],
+                "hidden_links": links[LINKS_SHOWN:],
+                "troubles": channel.problems(obj) if channel else ["This channel is not installed."],
+                "title": str(obj),
+                "subtitle": obj.study.title,
+                "show_save_and_add_another": False,
+            }
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def response_add(self, request, obj, post_url_continue=None):
+        self.message_user(request, "The link is made. These are the settings of its channel.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[obj.pk]))
+
+    def response_change(self, request, obj):
+        self.message_user(request, "Saved.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[obj.pk]))

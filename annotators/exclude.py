@@ -1,0 +1,147 @@
+"""Decisions of people about assignments: leave one out, take that back, open its place again, release it.
+
+An exclusion is a row and never goes away; taking it back is another row.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
+from django.db.models.functions import Greatest
+
+from studies import audit, lifecycle
+from studies.lifecycle import TEST_NUMBERS, NotNow
+from studies.models import Batch, Placement, Study
+
+from .assign import Released, release
+from .models import Assignment, Exclusion
+
+# What an exclusion may be for. The key is stored; "other" asks for a note.
+REASONS = {
+    "not_native": "does not read the language well enough",
+    "failed_tests": "failed the test questions",
+    "too_fast": "answered faster than one can read",
+    "copied_text": "copied text instead of writing",
+    "repeated": "the same person took part before",
+    "technical": "a technical fault",
+    "misunderstood": "says that the task was misunderstood",
+    "own_wish": "asked to be left out",
+    "other": "another reason (say which)",
+}
+
+
+def standing_exclusions(assignments) -> QuerySet[Exclusion]:
+    """Exclusions of these assignments that nobody has taken back."""
+    return Exclusion.objects.filter(assignment__in=assignments, reverses=None, reversed_by=None)
+
+
+def with_exclusion(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    """The same assignments, each with ``is_excluded``."""
+    standing = Exclusion.objects.filter(assignment=OuterRef("pk"), reverses=None, reversed_by=None)
+    return assignments.annotate(is_excluded=Exists(standing))
+
+
+def _locked(study_id: int) -> Study:
+    return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study_id)
+
+
+def exclude(
+    assignments: Iterable[Assignment], reason: str, by, note: str = "", reopen: bool = False
+) -> list[Exclusion]:
+    """Leave submitted assignments of one study out of every later analysis, and open their places again if wished.
+
+    Those that are excluded already are passed over. All or nothing; raises NotNow with the reason.
+    """
+    assignments = list(assignments)
+    if reason not in REASONS:
+        raise NotNow("Choose a reason.")
+    if reason == "other" and not note.strip():
+        raise NotNow("Say which reason.")
+    studies = {one.study_id for one in assignments}
+    if len(studies) > 1:
+        raise NotNow("Choose assignments of one study.")
+    if not studies:
+        raise NotNow("Choose at least one assignment.")
+    with transaction.atomic():
+        study = _locked(studies.pop())
+        rows = list(with_exclusion(Assignment.objects.filter(pk__in=[one.pk for one in assignments])).order_by("pk"))
+        if tests := [one for one in rows if one.origin == Assignment.Origin.TEST]:
+            raise NotNow(f"{tests[0]} is a try: tries are never counted.")
+        if unfinished := [one for one in rows if not one.submitted_at]:
+            raise NotNow(f"{unfinished[0]} is not submitted: there is nothing to leave out yet.")
+        new = [one for one in rows if not one.is_excluded]
+        made = Exclusion.objects.bulk_create(
+            Exclusion(assignment=one, reason=reason, note=note.strip(), by=by) for one in new
+        )
+        for one in new:
+            # The note may speak of a person: the log keeps the reason alone.
+            audit.record("exclude", study=study, by=by, assignment_code=one.code, reason=reason)
+        if reopen and new:
+            reopen_places(study, new, by)
+    return made
+
+
+def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
+    """Take an exclusion back. What was decided stays on record."""
+    if exclusion.reverses_id:
+        raise NotNow("That is the taking back of an exclusion, not one.")
+    try:
+        with transaction.atomic():
+            made = Exclusion.objects.create(
+                assignment=exclusion.assignment, reason=exclusion.reason, note=note.strip(), by=by, reverses=exclusion
+            )
+            assignment = exclusion.assignment
+            audit.record("reverse exclusion", study=assignment.study, by=by, assignment_code=assignment.code)
+    except IntegrityError:
+        raise NotNow("It was taken back already.") from None
+    return made
+
+
+def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
+    """A copy of each assignment's batch with one place, for somebody else. Raises NotNow above the cap.
+
+    Where batches wait that were drawn and never opened, the next of those are opened instead: a higher number cannot be claimed
+    without opening all below it.
+    """
+    with transaction.atomic():
+        study = _locked(study.pk)
+        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+            raise NotNow("Places can be opened while a study is launched or paused.")
+        batches = study.batches.filter(number__lt=TEST_NUMBERS)
+        if batches.filter(number__gte=study.open_to).exists():
+            lifecycle.draw_more(study, len(assignments), by)
+            return []
+        open_now = batches.aggregate(n=Sum("wanted"))["n"] or 0
+        if study.cap is not None and open_now + len(assignments) > study.cap:
+            raise NotNow(f"The study is capped at {study.cap} places, and {open_now} are open or taken.")
+        last = batches.aggregate(n=Max("number"))["n"]
+        first = 0 if last is None else last + 1
+        originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[one.batch_id for one in assignments])}
+        made = Batch.objects.bulk_create(
+            Batch(
+                study=study, arm_id=originals[one.batch_id].arm_id, number=first + n, wanted=1,
+                origin=Batch.Origin.REPLACEMENT, copy_of_id=one.batch_id,
+            )
+            for n, one in enumerate(assignments)
+        )  # fmt: skip
+        placed: dict[int, list[tuple[int, int]]] = {}
+        rows = Placement.objects.filter(batch__in=list(originals)).order_by("number")
+        for batch_id, item_id, number in rows.values_list("batch_id", "item_id", "number"):
+            placed.setdefault(batch_id, []).append((item_id, number))
+        Placement.objects.bulk_create(
+            Placement(batch=batch, item_id=item, number=number)
+            for batch in made
+            for item, number in placed.get(batch.copy_of_id, ())
+        )
+        Study.objects.filter(pk=study.pk).update(open_to=Greatest(F("open_to"), first + len(made)))
+        for one, batch in zip(assignments, made, strict=True):
+            audit.record("reopen", study=study, by=by, assignment_code=one.code, batch=batch.number)
+    return made
+
+
+def release_place(assignment: Assignment, by) -> None:
+    """Give an unfinished assignment's place back, as if its person had returned it."""
+    with transaction.atomic():
+        if not release(assignment.pk, Released.RETURNED):
+            raise NotNow("There is no place to give back: it was submitted or released before.")
+        audit.record("release", study=assignment.study, by=by, assignment_code=assignment.code)

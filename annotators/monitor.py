@@ -1,0 +1,178 @@
+"""How a study fills up: counts, times, comments. Grouped queries, whose number does not depend on how many take part.
+
+Nothing here tells an outcome: answers to questions about systems are not read.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from studies.lifecycle import TEST_NUMBERS
+from studies.models import Study
+
+from .exclude import with_exclusion
+from .models import Assignment, Inquiry, PageVisit, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    submitted: int
+    last_at: datetime | None
+
+
+def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
+    """How many annotators of each study submitted in time, and when the last answer of any kind came."""
+    rows = (
+        _live(Assignment.objects.filter(study__in=list(study_ids)))
+        .order_by()
+        .values("study")
+        .annotate(submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False)), last=Max("submitted_at"))
+    )
+    return {row["study"]: Progress(row["submitted"], row["last"]) for row in rows}
+
+
+def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    return assignments.exclude(origin__in=[Assignment.Origin.TEST, Assignment.Origin.ROBOT])
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``reserved``: took a place and has sent no page yet; ``started``: sent at least one."""
+
+    name: str
+    wanted: int = 0
+    reserved: int = 0
+    started: int = 0
+    submitted: int = 0
+    excluded: int = 0
+    late: int = 0
+    released: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def free(self) -> int:
+        return max(0, self.wanted - self.reserved - self.started - self.submitted)
+
+
+_COUNTS = {
+    "reserved": Count("pk", filter=Q(released_at=None, submitted_at=None, has_begun=False)),
+    "started": Count("pk", filter=Q(released_at=None, submitted_at=None, has_begun=True)),
+    "submitted": Count("pk", filter=Q(released_at=None, submitted_at__isnull=False)),
+    "excluded": Count("pk", filter=Q(is_excluded=True)),
+    "late": Count("pk", filter=Q(is_late=True)),
+}
+
+
+def places(study: Study) -> tuple[Places, list[Places]]:
+    """All places of the study that are open, and those of each arm."""
+    recorded = PageVisit.objects.filter(assignment=OuterRef("pk"), recorded_at__isnull=False)
+    mine = with_exclusion(_live(Assignment.objects.filter(study=study))).annotate(has_begun=Exists(recorded))
+    counts = {row.pop("batch__arm"): row for row in mine.order_by().values("batch__arm").annotate(**_COUNTS)}
+    released: dict[Any, list[tuple[str, int]]] = {}
+    gone = (
+        mine.filter(released_at__isnull=False)
+        .order_by()
+        .values("batch__arm", "released_reason")
+        .annotate(n=Count("pk"))
+    )
+    for row in gone:
+        reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
+        released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
+    wanted = dict(
+        study.batches.filter(number__lt=min(study.open_to, TEST_NUMBERS)).order_by()
+        .values_list("arm").annotate(n=Sum("wanted"))
+    )  # fmt: skip
+    arms = [
+        Places(
+            arm.name, wanted.get(arm.pk, 0), **counts.get(arm.pk, {}), released=tuple(sorted(released.get(arm.pk, ())))
+        )
+        for arm in study.arms.all()
+    ]
+    total: dict[str, int] = {}
+    for row in counts.values():
+        for name, n in row.items():
+            total[name] = total.get(name, 0) + n
+    all_released: dict[str, int] = {}
+    for rows in released.values():
+        for reason, n in rows:
+            all_released[reason] = all_released.get(reason, 0) + n
+    return Places("all", sum(wanted.values()), **total, released=tuple(sorted(all_released.items()))), arms
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date
+    claimed: int
+    submitted: int
+
+
+def days(study: Study) -> list[Day]:
+    """Arrivals and submissions of each day (UTC), the last thirty with any."""
+    mine = _live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
+    claimed = dict(mine.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
+    submitted = dict(
+        mine.filter(submitted_at__isnull=False).values_list(TruncDate("submitted_at")).annotate(n=Count("pk"))
+    )
+    found = [Day(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
+    return found[-30:]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """From the first page to the last, and how long the page was in sight and used; ``per_hour`` by the first."""
+
+    n: int
+    minutes: float | None
+    active_minutes: float | None
+    per_hour: float | None
+
+
+def pace(study: Study) -> Pace:
+    """Medians over those who submitted in time."""
+    done = _live(
+        Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
+    )
+    rows = list(
+        done.order_by().annotate(active=Sum("visits__active_seconds")).values_list(
+            "started_at", "submitted_at", "active", "recruitment__reward", "batch__arm__reward"
+        )
+    )  # fmt: skip
+    minutes = [(end - start).total_seconds() / 60 for start, end, *_ in rows]
+    active = [seconds / 60 for _, _, seconds, *_ in rows if seconds]
+    hourly = []
+    for taken, (_, _, _, *rewards) in zip(minutes, rows, strict=True):
+        reward = next((one for one in (*rewards, study.reward) if one is not None), None)
+        if reward is not None and taken > 0:
+            hourly.append(float(reward) * 60 / taken)
+    return Pace(
+        len(rows),
+        median(minutes) if minutes else None,
+        median(active) if active else None,
+        median(hourly) if hourly else None,
+    )
+
+
+def comments(study: Study, limit: int = 500) -> QuerySet[Response]:
+    """What people wrote in answer to questions without texts (surveys), newest first. It names no system."""
+    return (
+        Response.objects.filter(assignment__study=study, item=None, question__x=None)
+        .exclude(text="")
+        .exclude(assignment__origin=Assignment.Origin.TEST)
+        .select_related("assignment", "question")
+        .order_by("-pk")[:limit]
+    )
+
+
+def inquiries(study: Study) -> QuerySet[Inquiry]:
+    """Reports and questions, those that nobody has handled first."""
+    from django.db.models import F
+
+    return (
+        Inquiry.objects.filter(assignment__study=study)
+        .select_related("assignment")
+        .order_by(F("handled_at").asc(nulls_first=True), "-pk")
+    )

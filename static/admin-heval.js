@@ -1,0 +1,54 @@
+// Comfort for researchers; every page works without it.
+
+// Only the parts of a scale that its kind uses are in sight.
+const parts = (select) =>
+  Object.fromEntries(select.dataset.parts.split(" ").map((pair) => [pair.split(":")[0], pair.split(":")[1].split(",")]));
+
+const fit = (select) => {
+  const shown = parts(select)[select.value] ?? [];
+  const row = select.closest(".inline-related");
+  if (!row) return;
+  for (const field of row.querySelectorAll(".scale-parts [class*='field-scale_']")) {
+    const name = [...field.classList].find((word) => word.startsWith("field-scale_"));
+    const holder = field.classList.contains("fieldBox") ? field.parentElement : field;
+    if (field.classList.contains("form-row")) {
+      const names = [...field.classList].filter((word) => word.startsWith("field-scale_")).map((word) => word.slice(12));
+      field.classList.toggle("part-away", !names.some((word) => shown.includes(word)));
+    } else {
+      holder.classList.toggle("part-away", !shown.includes(name.slice(12)));
+    }
+  }
+};
+const fitAll = () => document.querySelectorAll("select[data-parts]").forEach(fit);
+document.addEventListener("change", (event) => event.target.matches("select[data-parts]") && fit(event.target));
+document.addEventListener("formset:added", fitAll);
+fitAll();
+
+// A running job: the same page, renewed in place, and loaded anew at its end.
+const job = document.getElementById("job");
+if (job) {
+  const renew = async () => {
+    try {
+      const now = await (await fetch(job.dataset.url, { headers: { Accept: "application/json" } })).json();
+      if (!["waiting", "running"].includes(now.state)) return location.reload();
+      if (now.doing) job.querySelector(".lead").textContent = now.doing;
+      if (now.total) {
+        Object.assign(job.querySelector("progress"), { max: now.total, value: now.done });
+        job.querySelector(".count").textContent = `${now.done} of ${now.total}`;
+      }
+    } catch {
+      // The server is away for a moment; the next try tells.
+    }
+    setTimeout(renew, 2000);
+  };
+  setTimeout(renew, 1000);
+}
+
+// A link is copied by its button.
+for (const button of document.querySelectorAll("button[data-copies]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).value);
+    button.textContent = "Copied";
+  });
+}

@@ -1,0 +1,168 @@
+"""The life of a study as a line, and its checklist with links to where each thing is mended."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import median_low
+
+from django.urls import NoReverseMatch, reverse
+
+from ..design import Burden, burdens, problems
+from ..models import Study
+from ..protocols import Problem
+
+# (step, the page that is its own). Pages of other apps are known here by the names of their addresses alone.
+STEPS = (
+    ("Design", "admin:studies_study_change"),
+    ("Preview", "admin:annotators_preview"),
+    ("Plan", "admin:studies_plan"),
+    ("Launch", "admin:studies_launch"),
+    ("Collect", "admin:annotators_collecting"),
+    ("Analyse", "analyses"),
+    ("Share", "bundle"),
+)
+# How many annotators submitted, and when the last did, by study id: filled by the app that knows.
+progress_of: list[Callable[[list[int]], dict]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    url: str
+    standing: str  # done | here | ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The one thing to do next."""
+
+    label: str
+    url: str
+    why: str = ""
+
+
+def address(name: str, *args) -> str:
+    """The address of a page, '' where no app provides it."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""
+
+
+def where(study: Study, is_ready: bool = False) -> str:
+    """The name of the step at which the study stands."""
+    if study.state == Study.State.DRAFT:
+        return "Launch" if is_ready else "Design"
+    if study.state == Study.State.LAUNCHING:
+        return "Launch"
+    return "Analyse" if study.state == Study.State.CLOSED else "Collect"
+
+
+def line(study: Study, is_ready: bool = False, here: str = "") -> list[Step]:
+    """The steps with links; ``here`` is where the study stands."""
+    here = here or where(study, is_ready)
+    names = [name for name, _ in STEPS]
+    place = names.index(here)
+    steps = []
+    for number, (name, url) in enumerate(STEPS):
+        standing = "here" if number == place else "done" if number < place else "ahead"
+        is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
+        is_offered = is_offered and not (name in ("Collect", "Analyse", "Share") and study.launched_at is None)
+        # Pages beside the admin go by the study's code.
+        key = study.pk if url.startswith("admin:") else study.code
+        steps.append(Step(name, address(url, key) if is_offered else "", standing))
+    return steps
+
+
+def next_step(study: Study, found: "Iterable[LinkedProblem]", may_edit: bool) -> Next:
+    """The button beside the line."""
+    State = Study.State
+    if study.state == State.DRAFT:
+        blocking = [problem for problem in found if problem.is_blocking]
+        if not may_edit:
+            return Next("Preview as annotator", address("admin:annotators_preview", study.pk))
+        if blocking:
+            many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
+            return Next("Complete the design", blocking[0].url, f"{many} before it can be launched.")
+        return Next("Launch…", address("admin:studies_launch", study.pk), "Nothing is missing.")
+    if study.state == State.LAUNCHING:
+        return Next("Watch the launch", address("admin:studies_launch", study.pk))
+    if study.state == State.CLOSED:
+        url = address("analyses", study.code)
+        return Next("Analyse", url, "The study is closed.")
+    words = {
+        State.LAUNCHED: "Annotators may come.",
+        State.PAUSED: "The study is paused.",
+        State.CLOSING: "The study is closing: those inside may finish.",
+    }
+    return Next("Watch it collect", address("admin:annotators_collecting", study.pk), words[study.state])
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedProblem:
+    text: str
+    key: str
+    is_blocking: bool
+    url: str
+
+
+# A problem's field > the part of the study page that holds it, where the field has no input of its own.
+_GROUPS = {
+    "systems": "systems-group", "arms": "arms-group", "contrasts": "contrasts-group", "sections": "sections-group",
+    "exclusion_rules": "exclusion_rules-group",
+}  # fmt: skip
+_LISTS = {"prompts": "admin:studies_prompt_changelist", "outputs": "admin:studies_output_changelist"}
+_SECTION = re.compile(r"Section (\d+)\b")
+
+
+def problem_links(
+    study: Study, found: Iterable[Problem], sections: dict[int, int] | None = None
+) -> list[LinkedProblem]:
+    """Problems with the address of the field or page where each is mended."""
+    found = list(found)
+    if sections is None:
+        sections = dict(study.sections.values_list("position", "pk"))
+    page = address("admin:studies_study_change", study.pk)
+    return [LinkedProblem(p.text, p.key, p.is_blocking, _mended_at(study, p, page, sections)) for p in found]
+
+
+def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
+    # A problem of a section says so in its first words; its field is one of the section's page.
+    about = _SECTION.match(problem.text)
+    if about and int(about[1]) in sections:
+        url = address("admin:studies_section_change", sections[int(about[1])])
+        anchors = {"questions": "questions-group", "m": "id_m"}
+        return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url
+    if problem.field in _LISTS:
+        importing = address("import", study.code)
+        return importing or f"{address(_LISTS[problem.field])}?study={study.pk}"
+    if problem.field in _GROUPS:
+        return f"{page}#{_GROUPS[problem.field]}"
+    return f"{page}#id_{problem.field}" if problem.field else page
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The burden of a study's batches, in words for the checklist."""
+
+    name: str
+    burden: Burden
+    is_below_wage: bool
+
+
+def loads(study: Study) -> list[Load]:
+    """The smallest, the median and the largest batch."""
+    found = burdens(study)
+    if not found:
+        return []
+    by_minutes = sorted(found, key=lambda burden: burden.minutes)
+    median = by_minutes[median_low(range(len(by_minutes)))]
+    aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
+    return [
+        Load(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
+        for name, burden in (("smallest", by_minutes[0]), ("median", median), ("largest", by_minutes[-1]))
+    ]
+
+
+def checklist(study: Study) -> list[LinkedProblem]:
+    return problem_links(study, problems(study))

@@ -1,0 +1,40 @@
+"""The record of acts, to be read."""
+
+import json
+
+from django.contrib import admin
+from django.utils.html import format_html
+
+from ..models import AuditEvent
+from .access import ReadOnly, VisibleStudies
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnly):
+    list_display = ("at", "verb", "study", "by", "assignment", "details")
+    list_filter = (VisibleStudies, "verb")
+    list_select_related = ("study", "by")
+    list_display_links = None
+    list_per_page = 100
+    search_fields = ("verb", "assignment_code")
+    search_help_text = "What was done, or an assignment's code"
+    actions = None
+
+    @admin.display(description="assignment")
+    def assignment(self, event):
+        return event.assignment_code[:8] or "–"
+
+    @admin.display(description="details")
+    def details(self, event):
+        if not event.data:
+            return ""
+        words = "; ".join(f"{name}: {_plain(value)}" for name, value in event.data.items() if value not in ("", [], {}))
+        return format_html('<span class="details">{}</span>', words if len(words) < 300 else words[:299] + "…")
+
+
+def _plain(value) -> str:
+    if isinstance(value, str):
+        return value if len(value) != 64 else value[:12]
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,155 @@
+"""Prompts and outputs: lists to look through, images by an address of their own."""
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.http import Http404, HttpResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
+from ..forms import CleanWords
+from ..media import ImageRefused, path_of
+from ..models import Output, Prompt, Study
+from . import life
+from .access import EDIT, Scoped, VisibleStudies, count_save, may, row_id, study_or_404
+
+
+def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
+    url = reverse("admin:studies_media", args=[study_id, media])
+    size = "picture" if large else "thumbnail"
+    return format_html(
+        '<a href="{0}"><img class="{2}" src="{0}" alt="{1}" loading="lazy"></a>', url, alt or "image", size
+    )
+
+
+def excerpt(text: str):
+    return format_html('<span class="excerpt" dir="auto">{}</span>', Truncator(text).chars(160))
+
+
+class StimulusForm(CleanWords, forms.ModelForm):
+    pass
+
+
+class OutputForm(StimulusForm):
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if "text" not in self.fields:
+            return cleaned
+        there = [bool(cleaned.get("text")), bool(self.instance.media), bool(cleaned.get("is_empty"))]
+        if sum(there) != 1:
+            words = "An output is a text, or an image, or empty: exactly one of them."
+            self.add_error("is_empty" if cleaned.get("is_empty") else "text", words)
+        return cleaned
+
+
+class Stimuli(Scoped):
+    form = StimulusForm
+    change_list_template = "admin/studies/stimuli.html"
+    list_per_page = 50
+    show_full_result_count = False
+    view_on_site = False
+
+    def changelist_view(self, request, extra_context=None):
+        study = row_id(request.GET.get("study", ""))
+        extra = {}
+        if study and may(request, study, EDIT):
+            code = Study.objects.values_list("code", flat=True).get(pk=study)
+            extra["import_url"] = life.address("import", code)
+            extra["study_url"] = reverse("admin:studies_study_change", args=[study])
+        return super().changelist_view(request, extra | (extra_context or {}))
+
+    def save_model(self, request, obj, form, change):
+        super().save_model(request, obj, form, change)
+        count_save(self.study_of(obj).pk)
+
+    def get_actions(self, request):
+        return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click
+
+
+@admin.register(Prompt)
+class PromptAdmin(Stimuli):
+    list_display = ("key", "beginning", "picture", "domain", "language", "study")
+    list_filter = (VisibleStudies,)
+    list_select_related = ("study",)
+    search_fields = ("key", "text", "domain")
+    search_help_text = "Key, words or domain"
+    fields = ("study", "key", "text", "source", "domain", "language", "image", "more")
+    readonly_fields = ("study", "image", "more")
+
+    def get_urls(self):
+        return [
+            path("media/<int:pk>/<str:name>", self.admin_site.admin_view(self.media_view), name="studies_media"),
+            *super().get_urls(),
+        ]
+
+    def media_view(self, request, pk, name):
+        """An image of this study, for who may see the study."""
+        study = study_or_404(request, pk)
+        is_ours = (
+            Output.objects.filter(system__study=study, media=name).exists()
+            or Prompt.objects.filter(study=study, media=name).exists()
+        )
+        if not is_ours or "\x00" in name:
+            raise Http404
+        try:
+            data = path_of(settings.MEDIA_ROOT, name).read_bytes()
+        except (ImageRefused, OSError):
+            raise Http404("The image is not in the media folder.") from None
+        response = HttpResponse(data, content_type="image/webp")
+        response.headers["Cache-Control"] = "private, max-age=3600"
+        return response
+
+    @admin.display(description="text")
+    def beginning(self, prompt):
+        return excerpt(prompt.text or prompt.source)
+
+    @admin.display(description="image")
+    def picture(self, prompt):
+        return thumbnail(prompt.study_id, prompt.media, prompt.key) if prompt.media else ""
+
+    @admin.display(description="image")
+    def image(self, prompt):
+        return thumbnail(prompt.study_id, prompt.media, prompt.key, large=True) if prompt.media else "none"
+
+    @admin.display(description="attributes")
+    def more(self, prompt):
+        return "; ".join(f"{name}: {value}" for name, value in prompt.attributes.items()) or "none"
+
+
+@admin.register(Output)
+class OutputAdmin(Stimuli):
+    form = OutputForm
+    study_path = "system__study"
+    list_display = ("prompt_key", "system_name", "sample", "beginning", "picture", "format", "study_title")
+    list_filter = (VisibleStudies, "format", "is_empty")
+    list_select_related = ("system__study", "prompt")
+    search_fields = ("prompt__key", "system__name", "text")
+    search_help_text = "Prompt key, system or words"
+    fields = ("system", "prompt", "sample", "format", "text", "is_empty", "language", "image", "alt", "original")
+    readonly_fields = ("system", "prompt", "sample", "image", "original")
+    ordering = ("prompt__key", "system__name", "sample")
+
+    @admin.display(description="prompt", ordering="prompt__key")
+    def prompt_key(self, output):
+        return output.prompt.key
+
+    @admin.display(description="system", ordering="system__name")
+    def system_name(self, output):
+        return output.system.name
+
+    @admin.display(description="study")
+    def study_title(self, output):
+        return output.system.study.title
+
+    @admin.display(description="text")
+    def beginning(self, output):
+        return "(nothing)" if output.is_empty else excerpt(output.text)
+
+    @admin.display(description="image")
+    def picture(self, output):
+        return thumbnail(output.system.study_id, output.media, output.alt) if output.media else ""
+
+    @admin.display(description="image")
+    def image(self, output):
+        return thumbnail(output.system.study_id, output.media, output.alt, large=True) if output.media else "none"

@@ -1,0 +1,355 @@
+"""Studies: the list, and the page on which one is defined."""
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpResponseRedirect
+from django.urls import path, reverse
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+
+from .. import lifecycle
+from ..forms import CleanWords, MarkdownArea
+from ..markdown import rendered
+from ..models import Arm, Study, StudyMember
+from . import acts, life, stale
+from .access import EDIT, OWN, Scoped, count_save, may
+from .inlines import INLINES
+
+MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
+RESEARCHER = ("title", "seed")
+FIELDSETS = (
+    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
+    (
+        "Words for annotators",
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words"]},
+    ),
+    (
+        "Consent and ethics",
+        {
+            "fields": (
+                "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
+                "withdrawal_blanks_ratings", "erase_after_days",
+            ),
+            "classes": ["part-consent"],
+        },
+    ),
+    (
+        "Design",
+        {
+            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "seed"),
+            "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
+            "classes": ["part-design"],
+        },
+    ),
+    ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
+    (
+        "Pay",
+        {"fields": (("reward", "currency", "minutes"), ("wage_per_hour", "words_per_minute")), "classes": ["part-pay"]},
+    ),
+    (
+        "Times",
+        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times"]},
+    ),
+)  # fmt: skip
+ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
+
+
+class StudyForm(CleanWords, forms.ModelForm):
+    class Meta:
+        widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
+            "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+            "content_warning": forms.TextInput(attrs={"size": 80}),
+            "retention": forms.TextInput(attrs={"size": 80}),
+        }
+
+    def clean_currency(self):
+        currency = self.cleaned_data["currency"].strip().upper()
+        if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
+            raise forms.ValidationError("Three letters, such as USD or EUR.")
+        return currency
+
+    def clean_language(self):
+        import re
+
+        language = self.cleaned_data["language"].strip()
+        if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", language):
+            raise forms.ValidationError("A language tag, such as en, de or pt-BR.")
+        return language
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        target, cap = cleaned.get("target_n"), cleaned.get("target_cap")
+        if target == 0:
+            self.add_error("target_n", "At least 1; leave it empty where a stopping rule decides.")
+        if target and cap and cap < target:
+            self.add_error("target_cap", f"The cap ({cap}) must not be below the target ({target}).")
+        if cleaned.get("idle_seconds") == 0:
+            self.add_error("idle_seconds", "At least 60 seconds; leave it empty for the default.")
+        return cleaned
+
+
+class StateFilter(admin.SimpleListFilter):
+    title, parameter_name = "state", "state"
+
+    def lookups(self, request, model_admin):
+        return [*Study.State.choices, ("archived", "archived")]
+
+    def queryset(self, request, queryset):
+        value = self.value()
+        if value == "archived":
+            return queryset.filter(archived_at__isnull=False)
+        queryset = queryset.filter(archived_at=None) if not _is_one(request) else queryset
+        return queryset.filter(state=value) if value in Study.State.values else queryset
+
+
+def _is_one(request) -> bool:
+    """Whether the request is about one study: an archived one is still found by its address."""
+    return bool(request.resolver_match and "object_id" in request.resolver_match.kwargs)
+
+
+class RoleFilter(admin.SimpleListFilter):
+    title, parameter_name = "my role", "role"
+
+    def lookups(self, request, model_admin):
+        return [(role, role) for role in ("owner", "editor", "viewer")]
+
+    def queryset(self, request, queryset):
+        if self.value() in StudyMember.Role.values:
+            return queryset.filter(members__user=request.user, members__role=self.value())
+        return queryset
+
+
+@admin.register(Study)
+class StudyAdmin(Scoped):
+    study_path = "pk"
+    form = StudyForm
+    inlines = INLINES
+    change_form_template = "admin/studies/study.html"
+    change_list_template = "admin/studies/studies.html"
+    list_display = ("name", "stands", "n_of_target", "last_answer", "owners")
+    list_filter = (StateFilter, RoleFilter)
+    list_per_page = 50
+    search_fields = ("title", "public_title", "code")
+    search_help_text = "Title or code"
+    ordering = ("-pk",)
+    actions = None
+    save_on_top = False
+    view_on_site = False
+
+    # Permissions: what may be changed once it is frozen is decided by each part.
+
+    def has_add_permission(self, request):
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request, obj=None):
+        return may(request, obj.pk if obj else None, EDIT)
+
+    def has_delete_permission(self, request, obj=None):
+        return False  # a draft nobody wants is deleted or archived by an act of its own
+
+    # The list
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).prefetch_related("members__user")
+
+    def get_changelist_instance(self, request):
+        changelist = super().get_changelist_instance(request)
+        ids = [study.pk for study in changelist.result_list]
+        found = {}
+        for count in life.progress_of:
+            found |= count(ids)
+        for study in changelist.result_list:
+            study.shown_progress = found.get(study.pk)
+        return changelist
+
+    @admin.display(description="study", ordering="title")
+    def name(self, study):
+        return study.title
+
+    @admin.display(description="state", ordering="state")
+    def stands(self, study):
+        return format_html('<span class="state state-{0}">{0}</span>', "archived" if study.archived_at else study.state)
+
+    @admin.display(description="n of target")
+    def n_of_target(self, study):
+        done = study.shown_progress.submitted if study.shown_progress else 0
+        if not study.target_n:
+            return done or "–"
+        return format_html(
+            '<progress max="{1}" value="{0}" aria-label="{0} of {1}"></progress> {0} of {1}', done, study.target_n
+        )
+
+    @admin.display(description="last answer")
+    def last_answer(self, study):
+        last = study.shown_progress.last_at if study.shown_progress else None
+        return (
+            format_html('<time datetime="{}">{} ago</time>', last.isoformat(), timesince(last, depth=1))
+            if last
+            else "–"
+        )
+
+    @admin.display(description="owner")
+    def owners(self, study):
+        names = [m.user.get_username() for m in study.members.all() if m.role == StudyMember.Role.OWNER]
+        return ", ".join(names) or "–"
+
+    # The page
+
+    def get_fieldsets(self, request, obj=None):
+        if obj is None:
+            return ADD_FIELDSETS
+        if obj.clone_of_id:
+            return FIELDSETS
+        name, options = FIELDSETS[0]
+        fields = tuple(field for field in options["fields"] if field != "keeps_origin_out")
+        return ((name, options | {"fields": fields}), *FIELDSETS[1:])
+
+    def get_readonly_fields(self, request, obj=None):
+        if obj is None or obj.is_draft:
+            return ()
+        return [name for _, options in FIELDSETS for field in options["fields"] for name in _flat(field)]
+
+    def get_inlines(self, request, obj):
+        return self.inlines if obj is not None else ()
+
+    def get_urls(self):
+        return [
+            path("preview-text/", self.admin_site.admin_view(acts.preview_text), name="studies_preview_text"),
+            *acts.urls(self),
+            *super().get_urls(),
+        ]
+
+    def _fingerprint(self, study: Study) -> str:
+        rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.members, study.sections)
+        return stale.fingerprint(study, *(manager.all() for manager in rows))
+
+    def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
+        extra = {"shows_words": MARKDOWN, **(extra_context or {})}
+        study = self.get_object(request, object_id) if object_id else None
+        if study is None:
+            return super().changeform_view(request, object_id, form_url, extra)
+        if request.method == "POST" and self.has_change_permission(request, study):
+            with transaction.atomic():
+                stale.lock(study.pk)
+                if study.is_draft and any(name.endswith("-DELETE") for name in request.POST):
+                    # What a researcher tried out hangs on what is being deleted.
+                    for clear in lifecycle.before_launch:
+                        clear(study)
+                if conflict := self._conflict(request, study):
+                    return conflict
+                return super().changeform_view(request, object_id, form_url, extra)
+        return super().changeform_view(request, object_id, form_url, extra | self._context(request, study))
+
+    def _conflict(self, request, study):
+        study.refresh_from_db()
+        now = self._fingerprint(study)
+        if request.POST.get(stale.FIELD, now) == now:
+            return None
+        fieldsets = self.get_fieldsets(request, study)
+        fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
+        form = self.get_form(request, study, change=True, fields=fields)(request.POST, instance=study)
+        return stale.conflict_page(
+            request,
+            self.admin_site,
+            opts=self.opts,
+            original=study,
+            now=now,
+            differing=stale.differing_fields(form),
+        )
+
+    def _context(self, request, study):
+        found = life.checklist(study) if study.is_draft else []
+        is_ready = study.is_draft and not any(problem.is_blocking for problem in found)
+        may_edit = may(request, study.pk, EDIT)
+        words = (
+            []
+            if study.is_draft
+            else [(study._meta.get_field(n).verbose_name, rendered(getattr(study, n))) for n in MARKDOWN]
+        )
+        return {
+            "seen": self._fingerprint(study),
+            "seen_field": stale.FIELD,
+            "life": life.line(study, is_ready),
+            "next_step": life.next_step(study, found, may_edit),
+            "checklist": found,
+            "is_ready": is_ready,
+            "loads": life.loads(study) if study.is_draft else [],
+            "acts": acts.offered(request, study),
+            "rendered_words": [(label, html) for label, html in words if html.strip()],
+            "import_url": life.address("import", study.code) if may_edit and study.is_draft else "",
+            "counts": {"prompts": study.prompts.count(), "outputs": _outputs(study)},
+            "lists": {
+                "prompts": f"{reverse('admin:studies_prompt_changelist')}?study={study.pk}",
+                "outputs": f"{reverse('admin:studies_output_changelist')}?study={study.pk}",
+                "log": f"{reverse('admin:studies_auditevent_changelist')}?study={study.pk}",
+            },
+            "add_section_url": f"{reverse('admin:studies_section_add')}?study={study.pk}"
+            if may_edit and study.is_draft
+            else "",
+            "preview_text_url": reverse("admin:studies_preview_text"),
+            "show_save": study.is_draft and may_edit or may(request, study.pk, OWN),
+            "show_save_and_add_another": False,
+            "title": study.title,
+            "subtitle": None,
+        }
+
+    def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
+        if change and obj is not None and "life" not in context:  # a form refused: the same page around it
+            # Around it stands what is stored: the form's own instance holds what was refused.
+            stored = Study.objects.get(pk=obj.pk)
+            context = {**self._context(request, stored), **context, "seen": request.POST.get(stale.FIELD, "")}
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def save_model(self, request, obj, form, change):
+        if not change:
+            obj.owner = request.user
+            obj.save()
+            StudyMember.objects.create(study=obj, user=request.user, role=StudyMember.Role.OWNER)
+            Arm.objects.create(study=obj, name="all")
+        elif obj.is_draft:
+            obj.save()
+            count_save(obj.pk)
+
+    def response_add(self, request, obj, post_url_continue=None):
+        self.message_user(request, "The draft is there. Its checklist says what it still needs.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:studies_study_change", args=[obj.pk]))
+
+    def response_change(self, request, obj):
+        if "_preview" in request.POST:
+            return HttpResponseRedirect(life.address("admin:annotators_preview", obj.pk) or request.path)
+        request.POST = request.POST.copy()
+        request.POST["_continue"] = "1"  # a study's page is its home: saving stays there
+        return super().response_change(request, obj)
+
+    def history_view(self, request, object_id, extra_context=None):
+        study = self.get_object(request, object_id)
+        events = study.audit_events.select_related("by").order_by("-pk")[:200] if study else ()
+        return super().history_view(request, object_id, {"events": events, **(extra_context or {})})
+
+    def get_search_results(self, request, queryset, search_term):
+        # A code is sought exactly: a partial search of a uuid column differs between databases.
+        found, may_repeat = super().get_search_results(request, queryset, "")
+        for word in search_term.split():
+            found = found.filter(Q(title__icontains=word) | Q(public_title__icontains=word) | _by_code(word))
+        return found, may_repeat
+
+
+def _by_code(word: str) -> Q:
+    import uuid
+
+    try:
+        return Q(code=uuid.UUID(word))
+    except ValueError:
+        return Q(pk__in=[])
+
+
+def _flat(field) -> tuple[str, ...]:
+    return (field,) if isinstance(field, str) else tuple(field)
+
+
+def _outputs(study) -> int:
+    from ..models import Output
+
+    return Output.objects.filter(system__study=study).count()

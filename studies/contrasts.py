@@ -1,0 +1,65 @@
+"""Planned comparisons as a protocol's analysis meets them: a contrast in each section that it names, with its family."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NOT_PLANNED = "not planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale."""
+
+    section: int
+    x: str
+    y: str
+    criterion: str = ""
+    question: str = ""
+    role: str = "exploratory"
+    family: str = NOT_PLANNED
+    expected: str = ""
+    margin: float | None = None
+    level: float = 0.05
+    is_planned: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in tables and families, unique within a protocol."""
+        about = f" on {self.criterion}" if self.criterion else ""
+        return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.key, "section": self.section, "x": self.x, "y": self.y, "criterion": self.criterion,
+            "question": self.question, "role": self.role, "family": self.family, "expected": self.expected,
+            "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
+        }  # fmt: skip
+
+
+def of_systems(contrasts: Iterable[Any], section: Any, estimand: str, default: str) -> list[Any]:
+    """The contrasts of two systems that name this section (or none) and this estimand (or none, and it is the default)."""
+    return [
+        contrast
+        for contrast in contrasts
+        if contrast.x_id
+        and contrast.section_id in (None, section.pk)
+        and (contrast.estimand == estimand or (not contrast.estimand and estimand == default))
+    ]
+
+
+def comparison(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
+    """A contrast, met in a section. Its family is the declared one, or all of its role; an effect is tested once in it."""
+    return Comparison(
+        section=section.position, x=contrast.x.name, y=contrast.y.name, criterion=criterion, question=question,
+        role=contrast.role, family=contrast.family or contrast.role, expected=contrast.expected, margin=contrast.margin,
+        level=contrast.level, is_planned=True,
+    )  # fmt: skip
+
+
+def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
+    """The families of a protocol's tests: name to all that were planned, in the order given."""
+    found: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        found.setdefault(f"{protocol}.{one.family}", []).append(one)
+    return found

@@ -1,0 +1,391 @@
+"""Form fields for researchers: scales, options, settings as real fields, never raw JSON.
+
+What Django's own fields let through and a database or a page cannot bear (control characters, names that nobody sees, equal
+names in another case) is refused here, with words that name the field.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+from django.utils.html import format_html
+
+from .scales import KINDS, read_scale
+from .texts import TextRefused, clean_text, is_blank, name_key
+
+
+class CleanWords:
+    """Mixin for forms: every text is one that a database can hold and a person can see."""
+
+    def _clean_fields(self):
+        super()._clean_fields()
+        for name, field in self.fields.items():
+            value = self.cleaned_data.get(name)
+            if not isinstance(field, forms.CharField) or not isinstance(value, str) or not value:
+                continue
+            label = str(field.label or name.replace("_", " "))
+            try:
+                self.cleaned_data[name] = clean_text(value, field=label)
+                if field.required and is_blank(value):
+                    raise TextRefused(f"{label}: nothing in it can be seen.")
+            except TextRefused as refused:
+                self.add_error(name, str(refused))
+
+
+class MarkdownArea(forms.Textarea):
+    """A field for Markdown with a button that shows it as annotators will read it, in a new tab; nothing is saved."""
+
+    def render(self, name, value, attrs=None, renderer=None):
+        area = super().render(name, value, attrs, renderer)
+        return format_html(
+            '<div class="markdown-area">{}<button class="show-words" formaction="{}" formtarget="_blank" formnovalidate '
+            'name="_preview_field" value="{}">Show as read<span class="heard">: {}</span></button></div>',
+            area,
+            reverse("admin:studies_preview_text"),
+            name,
+            name.replace("_", " ").replace("settings-", ""),
+        )
+
+
+def moment_field(**options) -> forms.DateTimeField:
+    """A moment, in one field of the browser's own."""
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    return forms.DateTimeField(required=False, widget=widget, help_text="UTC. Empty: no limit.", **options)
+
+
+class RowChoice(forms.TypedChoiceField):
+    """One of the rows of a study, as a select. The rows are read once for all forms of a page, and others are refused."""
+
+    def __init__(self, rows: Mapping[int, Any], *, empty="nothing", **options):
+        self.rows = {str(pk): row for pk, row in rows.items()}
+        choices = [("", f"({empty})"), *((pk, str(row)) for pk, row in self.rows.items())]
+        super().__init__(choices=choices, coerce=self._row, empty_value=None, **options)
+
+    def _row(self, value):
+        return value if not isinstance(value, int | str) else self.rows[str(value)]
+
+    def has_changed(self, initial, data):
+        return str(initial or "") != str(data or "")
+
+
+class RowChoices(forms.MultipleChoiceField):
+    """Several of the rows of a study, as boxes; none means all."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, rows: Mapping[int, Any], **options):
+        self.rows = {str(pk): row for pk, row in rows.items()}
+        super().__init__(choices=[(pk, str(row)) for pk, row in self.rows.items()], required=False, **options)
+
+    def clean(self, value):
+        return [self.rows[pk] for pk in super().clean(value)]
+
+    def has_changed(self, initial, data):
+        return {str(pk) for pk in initial or ()} != set(data or ())
+
+
+class Lines(forms.CharField):
+    """A list of texts, one a line."""
+
+    def __init__(self, *, rows=4, **options):
+        super().__init__(widget=forms.Textarea(attrs={"rows": rows, "cols": 50}), strip=False, **options)
+
+    def prepare_value(self, value):
+        return "\n".join(map(self.written, value)) if isinstance(value, list | tuple) else value
+
+    def written(self, part: Any) -> str:
+        return str(part)
+
+    def read(self, line: str, number: int) -> Any:
+        return line
+
+    def clean(self, value):
+        text = super().clean(value)
+        try:
+            text = clean_text(text or "", field=str(self.label or "this list"))
+        except TextRefused as refused:
+            raise ValidationError(str(refused)) from None
+        lines = [line.strip() for line in text.split("\n")]
+        return [self.read(line, number) for number, line in enumerate(lines, 1) if line]
+
+    def has_changed(self, initial, data):
+        try:
+            return self.clean(self.prepare_value(initial) or "") != self.clean(data)
+        except ValidationError:
+            return True
+
+
+class Options(Lines):
+    """Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation."""
+
+    def __init__(self, *, may_screen=True, **options):
+        self.may_screen = may_screen
+        super().__init__(**options)
+
+    def written(self, part):
+        return f"{part['key']} | {part['label']}{' | screens out' if part.get('screens_out') else ''}"
+
+    def read(self, line, number):
+        parts = [part.strip() for part in line.split("|")]
+        if len(parts) == 1:
+            parts = [_key_of(parts[0]), parts[0]]
+        key, label, *more = parts
+        if not key or not label:
+            raise ValidationError(f"Line {number}: write “key | label”, such as “yes | Yes, fluently”.")
+        if len(key) > 50:
+            raise ValidationError(f"Line {number}: a key has at most 50 characters.")
+        if more and (not self.may_screen or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
+            allowed = "“screens out” or nothing" if self.may_screen else "nothing"
+            raise ValidationError(f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”.")
+        option = {"key": key, "label": label}
+        return option | {"screens_out": True} if more and more[0] else option
+
+    def clean(self, value):
+        options = super().clean(value)
+        keys = [option["key"] for option in options]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValidationError(f"The key “{twice}” stands twice.")
+        return options
+
+
+def _key_of(label: str) -> str:
+    from django.utils.text import slugify
+
+    return slugify(label, allow_unicode=True)[:50]
+
+
+# The parts of a scale that each kind uses; the script of the page hides the others.
+PARTS: dict[str, tuple[str, ...]] = {
+    "percent": ("low", "middle", "high"),
+    "likert": ("minimum", "maximum", "low", "middle", "high", "labels", "is_best_first"),
+    "continuous": ("minimum", "maximum", "low", "middle", "high"),
+    "number": ("minimum", "maximum"),
+    "choice": ("options",),
+    "multiple": ("options",),
+    "acknowledgement": ("high",),
+    "text": ("minimum_length", "maximum_length", "is_long"),
+}
+
+
+def _scale_fields() -> dict[str, forms.Field]:
+    whole = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
+    return {
+        "kind": forms.ChoiceField(
+            label="asked as",
+            choices=[(kind, words) for kind, (words, _) in KINDS.items()],
+            widget=forms.Select(attrs={"data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items())}),
+        ),
+        "minimum": forms.IntegerField(label="lowest", **whole),
+        "maximum": forms.IntegerField(label="highest", **whole),
+        "low": forms.CharField(label="words at the low end", required=False, max_length=200),
+        "middle": forms.CharField(label="words in the middle", required=False, max_length=200),
+        "high": forms.CharField(
+            label="words at the high end", required=False, max_length=500, help_text="For a box to tick: its words."
+        ),
+        "labels": Lines(
+            label="words of all points", required=False, help_text="One a line, from the lowest. Instead of the words at the ends."
+        ),
+        "is_best_first": forms.BooleanField(label="highest point first", required=False),
+        "options": Options(
+            label="answers", required=False, help_text="One a line: key | label, and | screens out where it ends participation."
+        ),
+        "minimum_length": forms.IntegerField(label="fewest characters", required=False, min_value=0, max_value=100_000),
+        "maximum_length": forms.IntegerField(label="most characters", required=False, min_value=1, max_value=100_000),
+        "is_long": forms.BooleanField(label="a large field", required=False, initial=True),
+    }  # fmt: skip
+
+
+SCALE_FIELDS = _scale_fields()
+
+
+ScaleFields = type("ScaleFields", (forms.Form,), {f"scale_{name}": field for name, field in SCALE_FIELDS.items()})
+
+
+class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
+    """Mixin for forms of Question: its scale as fields ``scale_<part>``, its skip reasons as lines."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if not self.instance.pk and not self.instance.scale:
+            return
+        try:
+            spec = read_scale(self.instance.scale)
+        except (ValueError, TypeError, KeyError):
+            return  # the checklist names it; the fields offer a fresh one
+        stored = spec.as_json()
+        for name in SCALE_FIELDS:
+            value = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
+            self.initial[f"scale_{name}"] = value
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        kind = cleaned.get("scale_kind")
+        parts = [f"scale_{part}" for part in PARTS.get(kind, ())]
+        if not kind or any(part in self.errors for part in parts):
+            return cleaned
+        stored: dict[str, Any] = {"kind": kind}
+        for part in PARTS[kind]:
+            value = cleaned.get(f"scale_{part}")
+            if value not in (None, "", []):
+                stored[part] = value
+        if kind == "text" and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
+            self.add_error("scale_minimum_length", "The fewest characters must not be more than the most.")
+        labels = stored.get("labels")
+        if labels and {"minimum", "maximum"} <= set(stored):
+            points = stored["maximum"] - stored["minimum"] + 1
+            if points != len(labels):
+                self.add_error("scale_labels", f"There are {len(labels)} words for {points} points.")
+        elif labels and "minimum" in stored:
+            stored["maximum"] = stored["minimum"] + len(labels) - 1
+        try:
+            self.instance.scale = read_scale(stored).as_json()
+        except (ValueError, TypeError, KeyError) as refused:
+            self.add_error("scale_options" if kind in ("choice", "multiple") else "scale_kind", str(refused))
+        return cleaned
+
+
+def scale_in_words(stored: Mapping[str, Any]) -> str:
+    """A question's scale as a sentence, where it can only be looked at."""
+    try:
+        spec = read_scale(dict(stored))
+    except (ValueError, TypeError, KeyError) as refused:
+        return str(refused)
+    words = KINDS[spec.kind][0]
+    if spec.kind == "likert":
+        named = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
+        return f"{words}: {', '.join(named)}"
+    if spec.options:
+        return f"{words}: {', '.join(o.label + (' (screens out)' if o.screens_out else '') for o in spec.options)}"
+    if spec.kind in ("continuous", "number"):
+        return f"{words}, {spec.minimum} {spec.low} to {spec.maximum} {spec.high}".strip()
+    return words
+
+
+def plain_settings(cleaned: Mapping[str, Any]) -> dict[str, Any]:
+    """Cleaned values as JSON holds them."""
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in cleaned.items()}
+
+
+PREFIX = "settings"
+
+
+def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
+    """The fields of a protocol's, rule's or channel's settings form, by the names they have inside another form."""
+    if settings_form is None:
+        return {}
+    fields = {f"{PREFIX}-{name}": field for name, field in settings_form().fields.items()}
+    for name, field in fields.items():
+        field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
+        if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
+            field.widget = MarkdownArea(attrs=field.widget.attrs)
+    return fields
+
+
+class WithSettings(CleanWords, forms.ModelForm):
+    """Mixin for forms of a row with ``settings`` JSON: its fields stand in the form, its own rules hold.
+
+    Made by ``with_settings(form, settings_form)``; a value stored shows, else the settings form's initial one.
+    """
+
+    settings_form: type[forms.Form] | None = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for name in settings_fields(self.settings_form):
+            short = name.removeprefix(f"{PREFIX}-")
+            if short in (self.instance.settings or {}):
+                self.initial[name] = self.instance.settings[short]
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if self.settings_form is None:
+            return cleaned
+        own = self.settings_form(data=self.data, files=self.files, prefix=self.add_prefix(PREFIX))
+        if own.is_valid():
+            self.instance.settings = plain_settings(own.cleaned_data)
+            return cleaned
+        for name, messages in own.errors.items():
+            outer = f"{PREFIX}-{name}"
+            if outer in self.fields and outer not in self.errors:
+                self.add_error(outer, list(messages))
+            elif outer not in self.fields:
+                self.add_error(None, list(messages))
+        return cleaned
+
+
+def with_settings(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
+    """A subclass of the form (a WithSettings) that asks for these settings too."""
+    return type(form.__name__, (form,), {**settings_fields(settings_form), "settings_form": settings_form})
+
+
+class SettingsWidget(forms.Widget):
+    """A small form inside one cell of a table."""
+
+    form: forms.Form | None = None
+
+    def render(self, name, value, attrs=None, renderer=None):
+        from django.template.loader import render_to_string
+
+        return render_to_string("admin/studies/settings_cell.html", {"form": self.form})
+
+    def value_from_datadict(self, data, files, name):
+        return None
+
+    def value_omitted_from_data(self, data, files, name):
+        return False
+
+
+class SettingsCell(CleanWords, forms.ModelForm):
+    """Mixin for forms in a table, each row with settings of its own kind: one field ``parameters`` holds the small form."""
+
+    def settings_form_of(self, instance) -> type[forms.Form] | None:
+        raise NotImplementedError
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        kind = self.settings_form_of(self.instance) if self.instance.pk else None
+        self.inner = None
+        if kind is not None:
+            prefix = self.add_prefix("parameters")
+            fields = kind().fields
+            initial = {name: (self.instance.settings or {}).get(name, field.initial) for name, field in fields.items()}
+            self.inner = kind(data=self.data if self.is_bound else None, initial=initial, prefix=prefix)
+        if "parameters" in self.fields:
+            self.fields["parameters"].widget.form = self.inner
+
+    def has_changed(self):
+        return super().has_changed() or bool(self.inner and self.inner.has_changed())
+
+    @property
+    def changed_data(self):
+        changed = [name for name in super().changed_data if name != "parameters"]
+        return [*changed, "parameters"] if self.inner is not None and self.inner.has_changed() else changed
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if self.inner is not None:
+            if self.inner.is_valid():
+                self.instance.settings = plain_settings(self.inner.cleaned_data)
+            else:
+                self.add_error("parameters", "Please look at these parameters.")
+        elif not self.instance.pk and (kind := self.settings_form_of(self.instance_of(cleaned))):
+            self.instance.settings = {n: f.initial for n, f in kind().fields.items() if f.initial is not None}
+        return cleaned
+
+    def instance_of(self, cleaned):
+        """An instance that has the values just cleaned, to ask for its kind of settings."""
+        return forms.models.construct_instance(self, type(self.instance)(), fields=list(cleaned), exclude=["settings"])
+
+
+def names_once(rows: Iterable[tuple[forms.Form, str]], what: str) -> None:
+    """Refuse names that a person would read as the same: in another case, width or composition."""
+    seen: dict[str, str] = {}
+    for form, name in rows:
+        key = name_key(name or "")
+        if key in seen:
+            form.add_error("name", f"There is another {what} with this name: “{seen[key]}”.")
+        elif key:
+            seen[key] = name

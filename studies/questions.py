@@ -1,0 +1,97 @@
+"""Directed questions about pairs of systems, written for the researcher: both directions, and the contrasts they test."""
+
+from collections.abc import Iterable
+from itertools import combinations, pairwise
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils.text import slugify
+
+from .design import settings_data
+from .models import Contrast, Question, Section, System
+from .protocols import REGISTRY
+
+Pair = tuple[System, System]
+CHOICES = {
+    "neighbours": "neighbouring systems, in the order of their names",
+    "all": "all pairs",
+    "planned": "the pairs of the planned comparisons",
+}
+TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
+
+
+def pairs_of(section: Section, which: str) -> list[Pair]:
+    """Pairs (x, y) of the section's study by one of CHOICES, each once."""
+    if which == "planned":
+        planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
+        once = {frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _is_of(one, section)}
+        return list(reversed(once.values()))
+    systems = list(section.study.systems.order_by("name"))
+    return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
+
+
+def _is_of(contrast: Contrast, section: Section) -> bool:
+    return contrast.section_id in (None, section.pk)
+
+
+def asks_both(section: Section) -> bool:
+    """Whether the section's settings want both directions of a pair."""
+    return settings_data(REGISTRY[section.protocol], section.settings).get("naming") == "both"
+
+
+def default_text(section: Section) -> str:
+    """Words to begin with, with the section's own noun."""
+    return TEXT.format(noun=settings_data(REGISTRY[section.protocol], section.settings).get("noun") or "writer")
+
+
+@transaction.atomic
+def write_questions(
+    section: Section,
+    pairs: Iterable[Pair],
+    text: str,
+    *,
+    criterion: str = "",
+    both: bool | None = None,
+    plans: bool = False,
+) -> tuple[int, int]:
+    """Write the questions that are missing for these pairs, and (``plans``) the contrasts that are. Gives both counts.
+
+    A question is the same when x, y and criterion are; a contrast also when it stands reversed.
+    """
+    pairs = list(pairs)
+    both = asks_both(section) if both is None else both
+    directed = [pair for x, y in pairs for pair in ([(x, y), (y, x)] if both else [(x, y)])]
+    there = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
+    keys = set(section.questions.values_list("key", flat=True))
+    position = section.questions.aggregate(last=Max("position"))["last"] or 0
+    questions = []
+    for x, y in directed:
+        if (x.pk, y.pk, criterion) in there:
+            continue
+        position += 1
+        questions.append(
+            Question(
+                section=section, position=position, key=_free_key(x, y, criterion, keys), x=x, y=y, text=text,
+                criterion=criterion, scale={"kind": "percent"},
+            )
+        )  # fmt: skip
+    Question.objects.bulk_create(questions)
+    return len(questions), _write_contrasts(section, pairs, criterion) if plans else 0
+
+
+def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int:
+    planned = section.study.contrasts.filter(x__isnull=False, criterion=criterion)
+    there = {frozenset((one.x_id, one.y_id)) for one in planned if _is_of(one, section)}
+    missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in there]
+    Contrast.objects.bulk_create(Contrast(study=section.study, x=x, y=y, criterion=criterion) for x, y in missing)
+    return len(missing)
+
+
+def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
+    stem = slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair"
+    number, key = 1, stem
+    while key in keys:
+        number += 1
+        key = f"{stem}-{number}"
+    keys.add(key)
+    return key

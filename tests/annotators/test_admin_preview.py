@@ -1,0 +1,141 @@
+"""Preview stores nothing; a try is stored apart and goes at the launch."""
+
+import re
+
+import pytest
+from django.apps import apps
+
+from annotators.models import Annotator, Assignment, PageVisit, Response
+from annotators.tries import clear_tries, try_out
+from studies.lifecycle import TEST_NUMBERS, NotNow
+from studies.models import Batch, Exposure, Item, Placement
+from tests import builders, players
+from tests.admin_pages import errors_of, logged_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner():
+    return builders.user("olga")
+
+
+@pytest.fixture
+def client(owner):
+    return logged_in(owner)
+
+
+@pytest.fixture
+def study(owner):
+    return builders.spa_draft(owner=owner)
+
+
+def url(study, key=""):
+    return f"/admin/annotators/inquiry/study/{study.pk}/preview/{key + '/' if key else ''}"
+
+
+def rows():
+    models = [*apps.get_app_config("studies").get_models(), *apps.get_app_config("annotators").get_models()]
+    return {model.__name__: model.objects.count() for model in models}
+
+
+KEYS = ["landing", "s1", "start", "s2.read", "s2.ask", "s3.p1", "s4", "done", "consent", "withdraw"]
+
+
+@pytest.mark.parametrize("is_launched", [False, True])
+def test_every_page_is_shown_and_nothing_is_stored(client, study, is_launched):
+    if is_launched:
+        builders.launched(study)
+    before = rows()
+    for key in KEYS:
+        response = client.get(url(study, key))
+        html = response.content.decode()
+        assert response.status_code == 200 and 'class="preview-bar"' in html, key
+        assert not re.search(r'(?:href|action|formaction|src)="/[pe]/', html), key
+        assert "<script" not in html
+    assert rows() == before
+    assert "Some writers were <strong>programs</strong>" in client.get(url(study, "done")).content.decode()
+
+
+def test_pages_are_the_same_each_time_and_lead_on(client, study):
+    first = client.get(url(study, "s2.read")).content
+    assert client.get(url(study, "s2.read")).content == first
+    response = client.post(url(study, "s2.ask"), {"anything": "at all"})
+    assert response.status_code == 302
+    action = re.search(r'<form id="answers"[^>]*action="([^"]*)"', first.decode())[1]
+    assert action == url(study, "s2.ask")
+
+
+def test_no_page_is_lost_when_a_page_is_not_there(client, study):
+    assert client.get(url(study, "s99.p1")).status_code == 404
+
+
+def test_a_design_that_cannot_be_shown_says_why(client, owner):
+    study = builders.spa_draft(owner=owner, prompts=2)
+    response = client.get(url(study), follow=True)
+    assert "A batch needs 4 prompts" in errors_of(response)
+
+
+def test_an_arm_is_chosen(client, study):
+    study.arms.update(name="one", instructions="Do this.")
+    other = builders.Arm.objects.create(study=study, name="two", instructions="Do **that**.")
+    html = client.get(url(study, "start") + f"?arm={other.pk}").content.decode()
+    assert "<strong>that</strong>" in html
+    assert client.get(url(study, "start") + "?arm=%00").status_code == 200
+
+
+# Tries
+
+
+def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, study, owner):
+    before = rows()
+    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/")
+    assignment = Assignment.objects.get()
+    assert response.url == f"/p/{assignment.code}/"
+    assert (assignment.origin, assignment.design, assignment.batch.origin) == ("test", None, "test")
+    assert assignment.batch.number >= TEST_NUMBERS and assignment.batch.claimed == 0
+    assert client.get(response.url, follow=True).status_code == 200
+    while (key := players.standing_of(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
+        outcome = players.answered(assignment, key)
+        assert outcome.sent is None
+    assert Response.objects.exists() and Assignment.objects.get().submitted_at
+    assert clear_tries(study) == 1
+    assert rows() == before
+    try_out(study, owner)
+    builders.launched(study, owner)
+    assert not Assignment.objects.exists() and not Batch.objects.filter(origin="test").exists()
+    assert min(study.items.values_list("number", flat=True)) == 1
+    assert max(study.items.values_list("number", flat=True)) < TEST_NUMBERS
+
+
+def test_two_tries_stand_beside_each_other(study, owner):
+    first, second = try_out(study, owner), try_out(study, owner)
+    assert first.batch.number != second.batch.number and first.annotator != second.annotator
+    assert Item.objects.filter(number__lt=TEST_NUMBERS).count() == 0
+    assert clear_tries(study) == 2
+    assert not (Item.objects.exists() or Exposure.objects.exists() or Placement.objects.exists())
+    assert not Annotator.objects.exists() and not PageVisit.objects.exists()
+
+
+def test_items_made_by_hand_stay_when_tries_go(study, owner):
+    prompt = study.prompts.first()
+    made = Item.objects.create(
+        study=study, section=study.sections.get(protocol="spa"), number=1, prompt=prompt, content="by hand"
+    )
+    try_out(study, owner)
+    clear_tries(study)
+    assert list(study.items.all()) == [made]
+
+
+def test_a_launched_study_is_not_tried_out(client, study, owner):
+    builders.launched(study)
+    with pytest.raises(NotNow):
+        try_out(study, owner)
+    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/", follow=True)
+    assert "cannot be tried out" in errors_of(response) and not Assignment.objects.exists()
+
+
+def test_a_try_does_not_count(client, study, owner):
+    try_out(study, owner)
+    html = client.get("/admin/studies/study/").content.decode()
+    assert "0 of 6" in html

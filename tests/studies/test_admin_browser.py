@@ -1,0 +1,141 @@
+"""The researcher's pages in Chromium: no accessibility fault, nothing refused by the content policy, at two widths."""
+
+import os
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from annotators.models import Inquiry
+from studies import audit, lifecycle
+from studies.models import Job
+from tests import builders, players
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WIDTHS = (1280, 375)
+# What sticks out of the page, if it scrolls sideways.
+WIDER = """() => document.documentElement.scrollWidth <= window.innerWidth + 1 ? [] :
+  [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1
+    && !one.closest(".rows, .scroll, .results")).slice(0, 5).map((one) => one.outerHTML.slice(0, 120))"""
+SHOTS = os.environ.get("HEVAL_TEST_SHOTS")
+
+
+@pytest.fixture
+def owner():
+    return builders.user("olga")
+
+
+@pytest.fixture
+def page(browser, live_server, owner):
+    client = Client()
+    client.force_login(owner)
+    context = browser.new_context()
+    context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": client.cookies[settings.SESSION_COOKIE_NAME].value, "url": live_server.url}]
+    )  # fmt: skip
+    page = context.new_page()
+    page.complaints = []
+    page.on("response", lambda got: page.complaints.append(f"{got.status} {got.url}") if got.status >= 400 else None)
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("console", lambda line: page.complaints.append(line.text) if is_told(line) else None)
+    page.set_default_timeout(20000)
+    yield page
+    context.close()
+
+
+def is_told(line) -> bool:
+    return line.type == "error" and "Failed to load" not in line.text  # those are told with their address
+
+
+def faults(page) -> list[str]:
+    page.evaluate(AXE)
+    found = page.evaluate("tags => axe.run(document, {runOnly: tags, preload: false})", TAGS)["violations"]
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+
+
+def look(page, url: str, name: str, dark: bool = False) -> list[str]:
+    found = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(url)
+        found += [f"{name} at {width}: {fault}" for fault in faults(page)]
+        found += [f"{name} at {width}: wider than the screen: {one}" for one in page.evaluate(WIDER)]
+        if SHOTS:
+            page.screenshot(path=f"{SHOTS}/{name}-{width}.png", full_page=True)
+    if dark:
+        page.emulate_media(color_scheme="dark")
+        page.goto(url)
+        found += [f"{name} in the dark: {fault}" for fault in faults(page)]
+        if SHOTS:
+            page.screenshot(path=f"{SHOTS}/{name}-dark.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+    return found
+
+
+def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
+    study = builders.spa_draft(owner=owner, wage_per_hour="14.00")
+    lifecycle.Study.objects.filter(pk=study.pk).update(contact="")
+    spa = study.sections.get(protocol="spa")
+    base = f"{live_server.url}/admin"
+    found = look(page, f"{base}/studies/study/{study.pk}/change/", "study-draft", dark=True)
+    found += look(page, f"{base}/studies/study/", "studies")
+    found += look(page, f"{base}/studies/study/add/", "study-add")
+    found += look(page, f"{base}/studies/section/{spa.pk}/change/", "section", dark=True)
+    found += look(page, f"{base}/studies/section/add/?study={study.pk}", "section-add")
+    found += look(page, f"{base}/studies/study/{study.pk}/launch/", "launch")
+    found += look(page, f"{base}/studies/output/?study={study.pk}", "outputs")
+    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/preview/s2.read/", "preview")
+    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/try/", "try")
+    found += page.complaints
+    assert not found, "\n".join(found)
+
+
+def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner):
+    study = builders.spa_study(owner, target_n=4)
+    recruitment = builders.panel(study)
+    done = players.submitted(study, "1", recruitment=recruitment, comment="The third text was cut off.")
+    players.claimed(study, "2", recruitment)
+    Inquiry.objects.create(assignment=done, kind="question", text="May I come back tomorrow?", page_key="s2.ask")
+    audit.record("pause", study=study, by=owner)
+    job = Job.objects.create(kind="launch", study=study, by=owner, doing="Drawing batches", done=3, total=10)
+    base = f"{live_server.url}/admin"
+    found = look(page, f"{base}/studies/study/{study.pk}/change/", "study-launched")
+    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/collecting/", "collecting", dark=True)
+    found += look(page, f"{base}/annotators/assignment/?study={study.pk}", "assignments")
+    found += look(page, f"{base}/annotators/assignment/{done.pk}/change/", "assignment")
+    found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
+    found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/change/", "recruitment")
+    found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
+    found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")
+    found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")
+    found += look(page, f"{base}/studies/job/{job.code}/", "job")
+    found += look(page, f"{base}/analysis/apitoken/add/", "token-add")
+    found += page.complaints
+    assert not found, "\n".join(found)
+
+
+def test_only_the_parts_of_a_scale_that_its_kind_uses_are_in_sight(page, live_server, owner):
+    study = builders.spa_draft(owner=owner)
+    section = study.sections.get(protocol="rating")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{live_server.url}/admin/studies/section/{section.pk}/change/")
+    assert page.locator("#id_questions-0-scale_labels").is_visible()
+    assert not page.locator("#id_questions-0-scale_options").is_visible()
+    page.locator("#id_questions-0-scale_kind").select_option("choice")
+    assert page.locator("#id_questions-0-scale_options").is_visible()
+    assert not page.locator("#id_questions-0-scale_labels").is_visible()
+
+
+def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
+    study = builders.spa_draft(owner=owner)
+    job = Job.objects.create(kind="launch", study=study, by=owner, doing="Drawing batches", done=1, total=10)
+    page.goto(f"{live_server.url}/admin/studies/job/{job.code}/")
+    Job.objects.filter(pk=job.pk).update(done=7, doing="Freezing the design")
+    page.get_by_text("7 of 10").wait_for()
+    Job.objects.filter(pk=job.pk).update(state="failed", error="There are not enough prompts.", ended_at=job.created_at)
+    page.get_by_text("There are not enough prompts.").wait_for()
