@@ -77,6 +77,8 @@ def launch(
     study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
     if found := standing_problems(study, acknowledged):
         raise NotReady(found)
+    for clear in before_launch:  # what tries left is not drawn from; cleared again under the lock
+        clear(study)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     wanted = study.annotators_per_batch
     count = -(-(study.target_n or 0) // wanted)

@@ -75,7 +75,7 @@ class Study(models.Model):
 
     study_path = "pk"
     grows_after_launch = True
-    changes_after_launch = frozenset({"title", "open_to", "archived_at", "unblinded_at", "version"})
+    changes_after_launch = frozenset({"open_to", "archived_at", "unblinded_at", "version"})
     amendable = frozenset(
         {
             "public_title", "purpose", "instructions", "debriefing", "contact", "start_window_seconds", "idle_seconds",
