@@ -1,6 +1,6 @@
 """What an annotator sees: plans cached by batch, orders from the assignment's own seed, kept in ``PageVisit.shown``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
@@ -124,16 +124,51 @@ class Laid:
     items: tuple[PageItem, ...]
 
 
-def laid_sections(assignment: Assignment) -> tuple[Laid, ...]:
-    plan = plan_of(assignment)
+class Walk:
+    """Pages in their order, found by key."""
+
+    __slots__ = ("keys", "places", "steps")
+
+    def __init__(self, steps: Iterable[Step]):
+        self.steps = {step.page.key: step for step in steps}
+        self.keys = tuple(self.steps)
+        self.places = {key: place for place, key in enumerate(self.keys)}
+
+    def before(self, key: str) -> str:
+        """The page before this one, or ''."""
+        place = self.places[key]
+        return self.keys[place - 1] if place else ""
+
+    def after(self, key: str) -> str | None:
+        """The page after this one, or None."""
+        place = self.places[key] + 1
+        return self.keys[place] if place < len(self.keys) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one assignment meets: its sections in its order, and its pages where no answer has a say in them."""
+
+    plan: Plan
+    laid: tuple[Laid, ...]
+    fixed: Walk | None
+
+
+def way_of(assignment: Assignment) -> Way:
     if assignment.design_id:
         return _laid(assignment.batch_id, assignment.design_id, assignment.seed)
-    return _lay_all(plan, assignment.seed)
+    return _way(plan_of(assignment), assignment.seed)
 
 
-@lru_cache(maxsize=1024)
-def _laid(batch_id: int, design_id: int, seed: int) -> tuple[Laid, ...]:
-    return _lay_all(_frozen_plan(batch_id, design_id), seed)
+# About as many as answer at the same time: a way of a hundred pages takes 50 kB.
+@lru_cache(maxsize=256)
+def _laid(batch_id: int, design_id: int, seed: int) -> Way:
+    return _way(_frozen_plan(batch_id, design_id), seed)
+
+
+def _way(plan: Plan, seed: int) -> Way:
+    laid = _lay_all(plan, seed)
+    return Way(plan, laid, _fixed_walk(plan, laid))
 
 
 def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
@@ -217,11 +252,16 @@ def _page_question(
     )  # fmt: skip
 
 
-def sequence(assignment: Assignment, answers: Mapping[str, Any]) -> list[Step]:
+def walk_of(assignment: Assignment, answers: Mapping[str, Any]) -> Walk:
     """The pages, in order, as far as the answers so far determine them."""
+    way = way_of(assignment)
+    return way.fixed or Walk(_steps(way.plan, way.laid, answers))
+
+
+def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> list[Step]:
     steps: list[Step] = []
-    instructions = plan_of(assignment).instructions
-    for laid in laid_sections(assignment):
+    instructions = plan.instructions
+    for laid in sections:
         if instructions and laid.planned.purpose != "screening":
             steps.append(_instructions_step())
             instructions = ""
@@ -230,6 +270,27 @@ def sequence(assignment: Assignment, answers: Mapping[str, Any]) -> list[Step]:
             Step(protocol, page, laid.planned.purpose) for page in protocol.pages(laid.section, laid.items, answers)
         ]
     return steps
+
+
+class _LooksAtAnswers(Exception):
+    """A protocol asked for an answer to determine its pages."""
+
+
+class _Unread(Mapping):
+    """Answers at which nobody may look."""
+
+    def _refuse(self, *_):
+        raise _LooksAtAnswers
+
+    __getitem__ = __iter__ = __len__ = _refuse
+
+
+def _fixed_walk(plan: Plan, sections: Sequence[Laid]) -> Walk | None:
+    """All pages, where they are determined without a look at any answer: then no answer changes them."""
+    try:
+        return Walk(_steps(plan, sections, _Unread()))
+    except _LooksAtAnswers:
+        return None
 
 
 def _instructions_step() -> Step:

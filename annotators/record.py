@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from django.db import transaction
-from django.db.models.functions import Now
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models.functions import Coalesce, Now
 from django.http import QueryDict
 
 from studies.fields import Answer, Refused
@@ -19,7 +19,8 @@ from studies.protocols import Ask
 
 from .assign import ENDS_PARTICIPATION, Released, lease, release, revive
 from .models import Assignment, PageVisit, Response
-from .pages import Step, page_as_shown, sequence
+from .pages import Step, Walk, page_as_shown, walk_of, way_of
+from .prepared import Prepared, columns_of
 
 SKIP = ".skip"
 # What a page may send beside its answers.
@@ -55,21 +56,36 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an assignment is: its visits by page key, its answers by slot, its pages as far as they are determined."""
+    """Where an assignment is: its visits by page key, its answers by slot, its pages as far as they are determined.
+
+    ``around``: only the visits of this page and of the one before it are here, and no answers.
+    """
 
     assignment: Assignment
     visits: Mapping[str, PageVisit]
     answers: Mapping[str, Any]
-    steps: Mapping[str, Step]
+    walk: Walk
+    around: str = ""
 
     @property
-    def recorded(self) -> set[str]:
-        return {key for key, visit in self.visits.items() if visit.recorded_at}
+    def steps(self) -> Mapping[str, Step]:
+        return self.walk.steps
+
+    def is_recorded(self, key: str) -> bool:
+        return key in self.visits and self.visits[key].recorded_at is not None
+
+    def is_next(self, key: str) -> bool:
+        """Whether this page is the one to be answered now. Fixed pages are recorded in order: the one before it tells."""
+        if not self.around:
+            return key == self.next_key
+        before = self.walk.before(key)
+        return not self.is_recorded(key) and (not before or self.is_recorded(before))
 
     @property
     def next_key(self) -> str | None:
         """The first page that is not recorded; None when all are."""
-        return next((key for key in self.steps if not (key in self.visits and self.visits[key].recorded_at)), None)
+        whole = standing_of(self.assignment) if self.around else self
+        return next((key for key in whole.walk.keys if not whole.is_recorded(key)), None)
 
 
 def plain_answer(response: Response) -> Any:
@@ -83,10 +99,26 @@ def standing_of(assignment: Assignment) -> Standing:
     """Two queries, whatever the length of the study."""
     visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment)}
     answers = {}
-    if any(visit.recorded_at for visit in visits.values()):
+    if way_of(assignment).fixed is None and any(visit.recorded_at for visit in visits.values()):
         answers = {r.slot: plain_answer(r) for r in Response.objects.filter(assignment=assignment)}
-    steps = {step.page.key: step for step in sequence(assignment, answers)}
-    return Standing(assignment, visits, answers, steps)
+    return Standing(assignment, visits, answers, walk_of(assignment, answers))
+
+
+OF_VISIT = columns_of(PageVisit)
+_visits = Prepared(
+    lambda assignment, before, key: PageVisit.objects.filter(assignment=assignment, key__in=[before, key]).values_list(*OF_VISIT),
+    int, str, str,
+)  # fmt: skip
+
+
+def standing_at(assignment: Assignment, key: str) -> Standing:
+    """As much of it as this page needs. Where pages are fixed nothing that is read grows with what was answered before."""
+    walk = way_of(assignment).fixed
+    if walk is None or key not in walk.places:
+        return standing_of(assignment)
+    rows = _visits(assignment.pk, walk.before(key), key)
+    visits = {visit.key: visit for visit in (PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row) for row in rows)}
+    return Standing(assignment, visits, {}, walk, around=key)
 
 
 def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
@@ -199,7 +231,7 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
     A released assignment takes its place again if that is still free; else its answers are kept all the same and are marked
     late when the last page is sent.
     """
-    standing = standing_of(assignment)
+    standing = standing_at(assignment, key)
     visit = standing.visits.get(key)
     if key not in standing.steps or visit is None:
         raise Elsewhere
@@ -211,14 +243,12 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
         return _replayed(standing, step, asks, sent)
     if assignment.submitted_at or assignment.withdrawn_at or assignment.released_reason in ENDS_PARTICIPATION:
         raise Closed
-    if key != standing.next_key:
+    if not standing.is_next(key):
         raise Elsewhere
     if not sent.is_valid:
         return Outcome(key, sent, asks, step)
     rows = responses_of(assignment, asks, sent)
-    answers = {**standing.answers, **{row.slot: plain_answer(row) for row in rows}}
-    done = standing.recorded | {key}
-    following = next((s.page.key for s in sequence(assignment, answers) if s.page.key not in done), None)
+    following = _following(standing, key, rows)
     is_screened_out = step.purpose == "screening" and _screens_out(asks, sent)
     if is_screened_out:
         following = None
@@ -227,6 +257,17 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
     except _Raced:
         return _replayed(standing_of(assignment), step, asks, sent)
     return Outcome(following)
+
+
+def _following(standing: Standing, key: str, rows: list[Response]) -> str | None:
+    """The next page once this one is recorded; None when it was the last that was missing."""
+    if standing.around and (following := standing.walk.after(key)):
+        return following
+    # The end is only believed when every page was looked at.
+    whole = standing_of(standing.assignment) if standing.around else standing
+    answers = {**whole.answers, **{row.slot: plain_answer(row) for row in rows}}
+    walk = walk_of(whole.assignment, answers)
+    return next((other for other in walk.keys if other != key and not whole.is_recorded(other)), None)
 
 
 def _screens_out(asks: Mapping[str, Ask], sent: Sent) -> bool:
@@ -252,7 +293,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
             # This update is the lock: it waits for whoever holds the row and then finds the truth.
             if following is None and not is_screened_out:
-                is_live = live.update(submitted_at=Now())
+                is_live = live.update(submitted_at=Now(), started_at=Coalesce("started_at", Now()))
             else:
                 is_live = live.update(reserved_until=lease(assignment.study.idle_lease_seconds))
             if is_live:
@@ -267,8 +308,8 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
         released = Assignment.objects.filter(
             pk=assignment.pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None
         )
-        ended = {"submitted_at": Now(), "is_late": True} if following is None else {"is_late": False}
-        if not released.update(**ended):
+        ended = {"submitted_at": Now(), "started_at": Coalesce("started_at", Now()), "is_late": True}
+        if not released.update(**(ended if following is None else {"is_late": False})):
             raise _Raced
         _write(visit, rows, active_seconds)
 
@@ -314,4 +355,9 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
         changes["layout"] = data["layout"]
     if seconds := _active_seconds(data):
         changes["active_seconds"] = seconds
-    return bool(open_visit.update(**changes))
+    if not open_visit.update(**changes):
+        return False
+    # Whoever types is still there.
+    held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
+    held.update(reserved_until=lease(assignment.study.idle_lease_seconds))
+    return True

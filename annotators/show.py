@@ -12,6 +12,7 @@ from studies.protocols import Ask, Page
 
 from .models import Assignment
 from .pages import media_id
+from .prepared import Prepared
 from .record import SKIP, Sent, input_names
 
 cached_markdown = lru_cache(maxsize=512)(rendered)
@@ -201,13 +202,22 @@ def _first(values: Any) -> str:
     return values[0] if isinstance(values, list) and values and isinstance(values[0], str) else ""
 
 
+@lru_cache(maxsize=64)
+def _texts(items: int) -> Prepared:
+    """The query for the texts of so many items."""
+    return Prepared(
+        lambda *ids: Exposure.objects.filter(item__in=ids).order_by().values_list(
+            "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty",
+            "output__language", "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
+        ),
+        *(int for _ in range(items)),
+    )  # fmt: skip
+
+
 def _items(assignment: Assignment, page: Page, about) -> tuple[ShownItem, ...]:
     if not page.items:
         return ()
-    rows = Exposure.objects.filter(item__in=[item.id for item in page.items]).values_list(
-        "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty", "output__language",
-        "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
-    )  # fmt: skip
+    rows = _texts(len(page.items))(*(item.id for item in page.items))
     outputs, prompts = {}, {}
     for pk, item, format, text, media, alt, is_empty, language, *prompt in rows:
         url = f"/p/{assignment.code}/m/{media_id(assignment.code, pk)}" if media else ""

@@ -5,6 +5,7 @@ from functools import wraps
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template import Context
 from django.template.loader import get_template
@@ -19,6 +20,7 @@ from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .pages import media_names, page_as_shown, plan_of, shown_of
+from .prepared import Prepared, columns_of
 from .receipts import receipt_of
 from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
 from .show import cached_markdown, shown_page, stored_texts
@@ -201,9 +203,32 @@ def _way_back(recruitment: Recruitment | None, outcome: str, external_ids, recei
 
 
 def assignment_or_404(code: str) -> Assignment:
-    assignment = Assignment.objects.select_related("study", "recruitment").filter(code=code).first()
-    if assignment is None:
+    try:
+        return Assignment.objects.select_related("study", "recruitment").get(code=code)
+    except Assignment.DoesNotExist:
+        raise Http404 from None
+
+
+# What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
+OF_ASSIGNMENT = columns_of(
+    Assignment,
+    "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
+    "submitted_at", "withdrawn_at", "released_at", "released_reason",
+)  # fmt: skip
+OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes")
+_on_page = Prepared(
+    lambda code: Assignment.objects.filter(code=code).values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY)),
+    str,
+)  # fmt: skip
+
+
+def assignment_on_page(code: str) -> Assignment:
+    """The assignment with what its pages read of it; every other column would be loaded when asked for. Raises Http404."""
+    rows = _on_page(code)
+    if not rows:
         raise Http404
+    assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][: len(OF_ASSIGNMENT)])
+    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][len(OF_ASSIGNMENT) :])
     return assignment
 
 
@@ -215,7 +240,7 @@ def to_page(code: str, key: str | None) -> HttpResponseRedirect:
 @require_safe
 def first(request, code):
     """To wherever the annotator is: the next page, or the end."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_on_page(code)
     if has_ended(assignment):
         return to_page(code, None)
     return to_page(code, standing_of(assignment).next_key)
@@ -233,7 +258,7 @@ def has_ended(assignment: Assignment) -> bool:
 @for_annotators
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, code, key):
-    assignment = assignment_or_404(code)
+    assignment = assignment_on_page(code)
     if request.method == "POST":
         return _posted(request, assignment, key)
     if has_ended(assignment) and assignment.submitted_at is None:
@@ -261,6 +286,8 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
         assignment=assignment, key=key, shown=shown_of(step.page, assignment), layout=before.layout if before else ""
     )
     PageVisit.objects.bulk_create([made], ignore_conflicts=True)
+    if assignment.started_at is None:
+        assign.begin(assignment)
     return made
 
 
@@ -422,6 +449,28 @@ def more_time(request, code):
     if key := request.GET.get("page", "").replace("\x00", "")[:40]:
         save_draft(assignment, key, request.POST)
     return HttpResponseRedirect(f"/p/{code}/")
+
+
+@for_annotators
+def another(request, code):
+    """Another batch for someone who has submitted one: the code says who they are."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    assignment = assignment_or_404(code)
+    if assignment.submitted_at is None:
+        return HttpResponseRedirect(f"/p/{code}/")
+    recruitment = assignment.recruitment
+    arms = list(recruitment.arms.values_list("pk", flat=True)) if recruitment else []
+    claim = assign.claim_batch(
+        assignment.study, assignment.annotator, recruitment, arms, origin=assignment.origin, trust=assignment.trust,
+        external_ids=assignment.external_ids, is_consented=assignment.consented_at is not None,
+    )  # fmt: skip
+    if claim.outcome == "claimed":
+        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    if claim.outcome == "done":
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    words = wording_of(assignment.study, assignment.design_id).study
+    return note(request, words, claim.outcome, may_retry=claim.outcome in ("wait", "paused"))
 
 
 @for_annotators

@@ -116,9 +116,12 @@ def test_drawing_more_goes_on_where_the_draw_stopped():
     study = spa_study(target_n=4, target_cap=20)
     lifecycle.draw_more(study, 3)
     twin = spa_study(target_n=7, title="twin")
-    keys = lambda s: [
-        list(b.placements.values_list("item__prompt__key", flat=True)) for b in s.batches.order_by("number")
-    ]  # noqa: E731 - said twice below, meant once
+
+    def keys(drawn):
+        return [
+            list(b.placements.values_list("item__prompt__key", flat=True)) for b in drawn.batches.order_by("number")
+        ]
+
     assert keys(study) == keys(twin) and Study.objects.get(pk=study.pk).open_to == 7
 
 

@@ -1,0 +1,154 @@
+"""Numbers as the American Psychological Association prints them: the one formatter of pages, sentences and LaTeX.
+
+What cannot exceed 1 (probabilities, p, alpha) has no leading zero; p is exact to three decimals and never ".000"; an undefined
+number is a dash.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+UNDEFINED = "–"
+MINUS = "−"
+ADJUSTED = {"holm": "Holm-adjusted p", "bonferroni": "Bonferroni-adjusted p", "benjamini_hochberg": "FDR-adjusted p"}
+NAMES = {
+    "one_sample_t": "t",
+    "paired_t": "t",
+    "clustered_t": "t",
+    "welch_t": "t",
+    "mixed": "t",
+    "tost": "t",
+    "two_way_t": "t",
+    "two_way_cluster": "t",
+}
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with so many decimals: "0.82", "−1.20".
+
+    >>> number(0.817), number(-1.2), number(0.675), number(None)
+    ('0.82', '−1.20', '0.68', '–')
+    """
+    if value is None:
+        return UNDEFINED
+    # Rounded as it is written in full, halves up, so that .675 is .68 in a table and 68 % in a sentence.
+    text = str(Decimal(repr(round(float(value), 12))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    if text.startswith("-"):
+        # A rounded nothing has no sign.
+        text = MINUS + text[1:] if float(text) else text[1:]
+    return text
+
+
+def proportion(value: float | None, digits: int = 2) -> str:
+    """A number that cannot exceed 1 in size, without its leading zero.
+
+    >>> proportion(0.63), proportion(-0.05, 3), proportion(1.0)
+    ('.63', '−.050', '1.00')
+    """
+    text = number(value, digits)
+    return text.replace("0.", ".", 1) if text.lstrip(MINUS).startswith("0.") else text
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """A share in 0..1 as a percentage: "63 %".
+
+    >>> percent(0.634), percent(0.634, 1)
+    ('63 %', '63.4 %')
+    """
+    return UNDEFINED if value is None else f"{number(100 * value, digits)} %"
+
+
+def pvalue(value: float | None) -> str:
+    """A p-value alone: ".034", "< .001".
+
+    >>> pvalue(0.0342), pvalue(0.0), pvalue(0.9996)
+    ('.034', '< .001', '> .999')
+    """
+    if value is None:
+        return UNDEFINED
+    if value < 0.001:
+        return "< .001"
+    return "> .999" if value > 0.9995 else proportion(value, 3)
+
+
+def equation(name: str, printed: str) -> str:
+    """name = value, or with the sign that the value brings.
+
+    >>> equation("p", "< .001"), equation("p", ".034")
+    ('p < .001', 'p = .034')
+    """
+    return f"{name} {printed}" if printed[:1] in "<>" else f"{name} = {printed}"
+
+
+def interval(ends: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
+    """[low, high] in brackets.
+
+    >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None)
+    ('[.57, .69]', '[−1.00, 0.50]', '–')
+    """
+    if ends is None:
+        return UNDEFINED
+    one = proportion if kind == "proportion" else number
+    return f"[{one(ends[0], digits)}, {one(ends[1], digits)}]"
+
+
+def degrees(value: float | None) -> str:
+    """Degrees of freedom: whole where they are, else one decimal.
+
+    >>> degrees(89.0), degrees(27.62)
+    ('89', '27.6')
+    """
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value - round(value)) < 1e-9 else f"{value:.1f}"
+
+
+def ends_of(estimate: Mapping[str, Any] | None) -> list[float] | None:
+    """[low, high] of an envelope, None where it has no interval."""
+    found = (estimate or {}).get("interval")
+    return None if not found or found["low"] is None or found["high"] is None else [found["low"], found["high"]]
+
+
+def statistic(test: Mapping[str, Any]) -> str:
+    """t(89) = 6.30, or the name of the test where the statistic has no letter."""
+    letter = NAMES.get(test["name"])
+    if letter is None or test["statistic"] is None:
+        return ""
+    df = degrees(test["df"])
+    return f"{letter}({df}) = {number(test['statistic'])}" if df else f"{letter} = {number(test['statistic'])}"
+
+
+def tested(test: Mapping[str, Any] | None) -> str:
+    """The p-value of a test, adjusted where it was, and named so."""
+    if test is None:
+        return ""
+    if test.get("pvalue_adjusted") is not None:
+        return equation(ADJUSTED.get(test["adjust"], "adjusted p"), pvalue(test["pvalue_adjusted"]))
+    return equation("p", pvalue(test["pvalue"]))
+
+
+def units(n: int, unit: str) -> str:
+    """n with the unit that it counts.
+
+    >>> units(1, "annotator"), units(29, "annotator"), units(2, "batch")
+    ('n = 1 annotator', 'n = 29 annotators', 'n = 2 batches')
+    """
+    plural = unit if n == 1 else unit + ("es" if unit.endswith(("ch", "s", "x")) else "s")
+    return f"n = {n} {plural}"
+
+
+def result(estimate: Mapping[str, Any], symbol: str, kind: str = "proportion") -> str:
+    """An envelope in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
+    one = proportion if kind == "proportion" else number
+    parts = [equation(symbol, one(estimate["estimate"]))]
+    ends = ends_of(estimate)
+    if ends:
+        parts.append(f"{100 * estimate['interval']['level']:g}% CI {interval(ends, kind)}")
+    test = estimate["test"]
+    if test:
+        parts += [part for part in (statistic(test), tested(test)) if part]
+    effect = estimate["effect"]
+    if effect and effect["value"] is not None:
+        parts.append(equation("d", number(effect["value"])))
+    parts.append(units(estimate["n"], estimate["unit"]))
+    return ", ".join(parts)

@@ -1,0 +1,471 @@
+"""``build_report``: frames, exclusions, protocols' analyses and tables across them, as one JSON value without NaN.
+
+What is stored, shown, exported and drawn is this value; nothing computes a second time. The same database, parameters and code
+give the same bytes.
+"""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Exists, OuterRef
+
+from annotators.models import Exclusion
+from studies.design import burdens, canonical, design_of, mismatch, sha256_of
+from studies.models import Exposure, Study
+from studies.protocols import REGISTRY, Block
+
+from . import exclusions, sentences, tables
+from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
+from .snapshot import snapshot
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+logger = logging.getLogger("heval.report")
+
+SCHEMA = "heval.report/1"
+DEFAULTS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
+STAR_SCHEMES = ("10/5/1", "5/1/0.1")
+LIBRARIES = ("numpy", "scipy", "pandas", "statsmodels")
+COLLECTING = (Study.State.LAUNCHING, Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING)
+Progress = Callable[[int, int, str], Any]
+
+
+class BadParameters(ValueError):
+    """A parameter of the report is none that it knows; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the snapshot gave."""
+
+    study: Study
+    responses: "DataFrame"
+    assignments: "DataFrame"
+    applied: list[exclusions.Applied]
+    sections: list[Any]
+    versions: list[dict[str, Any]]
+    mismatch: str
+    design_now: str
+    data_sha256: str
+
+
+def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The parameters with every default filled in. Raises BadParameters, naming the one that is wrong."""
+    given = dict(parameters or {})
+    if unknown := sorted(set(given) - set(DEFAULTS)):
+        raise BadParameters(f"{unknown[0]}: a report has no such parameter; it has {', '.join(DEFAULTS)}.")
+    made = DEFAULTS | given
+    try:
+        made["origins"] = checked_origins(made["origins"])
+    except (ValueError, TypeError) as error:
+        raise BadParameters(str(error)) from None
+    if not made["origins"]:
+        raise BadParameters("origins: name at least one.")
+    level, resamples = made["level"], made["resamples"]
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
+        raise BadParameters(f"level: {level!r} is no confidence level from 0.5 to below 1.")
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or not 99 <= resamples <= 99_999:
+        raise BadParameters(f"resamples: {resamples!r} is no whole number from 99 to 99999.")
+    if made["star_scheme"] not in STAR_SCHEMES:
+        raise BadParameters(f"star_scheme: {made['star_scheme']!r} is none of {', '.join(STAR_SCHEMES)}.")
+    return made
+
+
+def build_report(
+    study: Study, parameters: Mapping[str, Any] | None = None, progress: Progress = lambda done, total, doing: None
+) -> dict[str, Any]:
+    """The report of a study as plain JSON: what was read, who was left out, every estimate, the tables and the sentences.
+
+    While a study collects and is not unblinded, there is quality and progress only. Raises BadParameters.
+    """
+    from analysis.stats.results import plain
+    from analysis.stats.seeds import seed_hex
+
+    made = checked_parameters(parameters)
+    progress(0, 5, "Reading the answers")
+    with snapshot():
+        read = _read(study, made["origins"])
+    study = read.study
+    progress(1, 5, "Applying the exclusion rules")
+    flow = exclusions.flow(read.applied, read.assignments)
+    rules = [[rule.slug, dict(rule.settings), rule.role] for rule in read.applied]
+    seed = seed_hex(str(study.code), "report", made, read.data_sha256, rules, read.design_now)
+    hidden = _hidden(study, made["origins"])
+    problems = [*read.responses.attrs["problems"], *read.assignments.attrs["problems"]]
+    problems += [{"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in read.applied if r.problem]
+    blocks: list[dict[str, Any]] = []
+    if not hidden:
+        blocks = _analyses(read, made, seed, problems, progress)
+    progress(3, 5, "Making tables")
+    kept = exclusions.kept(read.applied, _submitted(read))
+    families = {
+        e["test"]["family"]: e["test"]["family_size"]
+        for b in blocks
+        for e in b["estimates"]
+        if e["test"] and e["test"]["family"]
+    }
+    result: dict[str, Any] = {
+        "schema": SCHEMA,
+        "study": {"code": str(study.code), "title": study.title, "state": study.state},
+        "parameters": made,
+        "seed": seed,
+        "code_version": code_version(),
+        "libraries": {name: metadata.version(name) for name in LIBRARIES},
+        "data": {"responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"]},
+        "design": {"versions": read.versions, "mismatch": read.mismatch, "now_sha256": read.design_now},
+        "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
+        "confirmatory": _confirmatory(read, made),
+        "n": {"arrived": flow["arrived"], "submitted": flow["submitted"], "kept": len(kept), "kept_paper": flow["kept"]},
+        "flow": flow,
+        "sections": [
+            {"position": s.position, "protocol": s.protocol, "purpose": s.purpose, "m": s.m, "questions": s.questions.count()}
+            for s in read.sections
+        ],
+        "families": dict(sorted(families.items())),
+        "notices": _notices(read, made, blocks),
+        "blocks": blocks,
+        "problems": problems,
+        "n_problems": len(problems) - len(read.responses.attrs["problems"]) + read.responses.attrs["n_problems"],
+    }  # fmt: skip
+    result["conclusions"] = sentences.conclusions(blocks)
+    result["tables"] = _tables(result, read)
+    by_name = {one["name"]: one for one in result["tables"]}
+    result["summary"] = sentences.summary(blocks, by_name.get("ways_of_counting"))
+    result["methods"] = sentences.methods(result)
+    result["figures"] = figures(blocks, made)
+    progress(4, 5, "Writing")
+    return plain(result)
+
+
+def _read(study: Study, origins: list[str]) -> Read:
+    """All that a report rests on, from one moment of the database."""
+    study = Study.objects.get(pk=study.pk)
+    responses, assignments = responses_frame(study, origins), assignments_frame(study, origins)
+    material = exclusions.Material(
+        responses, assignments, decisions=_decisions(study), allowed=study.batches_per_annotator,
+        words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
+        shown=lambda: _shown(study),
+    )  # fmt: skip
+    counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
+    versions = [
+        {
+            "version": design.version, "sha256": design.sha256, "at": design.at.isoformat(), "reason": design.reason,
+            "assignments": counts.get(design.version, 0),
+        }
+        for design in study.designs.order_by("version")
+    ]  # fmt: skip
+    return Read(
+        study, responses, assignments, exclusions.apply_rules(study, material), list(study.sections.order_by("position")),
+        versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses),
+    )  # fmt: skip
+
+
+def _decisions(study: Study) -> dict[int, str]:
+    """Exclusions entered by people and not taken back: assignment to reason."""
+    taken_back = Exclusion.objects.filter(reverses=OuterRef("pk"))
+    standing = (
+        Exclusion.objects.filter(assignment__study=study, reverses=None).filter(~Exists(taken_back)).order_by("pk")
+    )
+    return dict(standing.values_list("assignment_id", "reason"))
+
+
+def _shown(study: Study) -> dict[int, list[str]]:
+    rows = Exposure.objects.filter(item__placements__batch__study=study).values_list(
+        "item__placements__batch__number", "output__text"
+    )
+    shown: dict[int, list[str]] = {}
+    for batch, text in rows:
+        shown.setdefault(batch, []).append(text)
+    return shown
+
+
+def _submitted(read: Read) -> list[int]:
+    return read.assignments.loc[read.assignments["is_submitted"], "assignment"].tolist()
+
+
+def _hidden(study: Study, origins: list[str]) -> str:
+    """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
+    if study.state in COLLECTING and study.unblinded_at is None and {"live", "imported"} & set(origins):
+        return (
+            "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
+            "progress only: looking at outcomes while people still come makes p-values wrong."
+        )
+    return ""
+
+
+def _confirmatory(read: Read, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the tests may be called confirmatory, with every reason against it."""
+    study, reasons = read.study, []
+    if not read.versions:
+        reasons.append("The design was not frozen: the study was not launched.")
+    if read.mismatch:
+        reasons.append(read.mismatch)
+    if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
+        reasons.append("The study was unblinded while it collected.")
+    if study.state in COLLECTING:
+        reasons.append("The study still collects.")
+    if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
+        reasons.append(f"Answers of origin {', '.join(others)} are in it.")
+    if not study.contrasts.exists():
+        reasons.append("No comparison was planned.")
+    return {"is_confirmatory": not reasons, "reasons": reasons}
+
+
+def _analyses(
+    read: Read, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
+) -> list[dict[str, Any]]:
+    """The blocks of every protocol's live sections."""
+    frame = _marked(read)
+    tau = next((rule for rule in read.applied if rule.slug == "incoherent" and not rule.problem), None)
+    frame.attrs = {
+        "seed": seed, "level": parameters["level"], "resamples": parameters["resamples"], "star_scheme": parameters["star_scheme"],
+        "tau": float(tau.settings.get("tau", 1.1)) if tau else 1.1,
+        "is_after_tau": bool(tau and tau.excludes and tau.failed),
+        "is_amended": len({v for v in frame["design_version"] if v == v}) > 1,
+        "latest_version": max((version["version"] for version in read.versions), default=None),
+    }  # fmt: skip
+    live: dict[str, list[Any]] = {}
+    for section in read.sections:
+        if section.purpose == "live":
+            live.setdefault(section.protocol, []).append(section)
+    blocks = []
+    for place, (slug, sections) in enumerate(live.items(), 1):
+        progress(2, 5, f"Analysing {slug} ({place} of {len(live)})")
+        protocol = REGISTRY.get(slug)
+        if protocol is None:
+            problems.append(
+                {"row": f"protocol {slug}", "column": "", "text": "not installed; its sections are not analysed"}
+            )
+            continue
+        mine = frame[frame["protocol"] == slug]
+        mine.attrs = frame.attrs
+        try:
+            blocks += [block_as_dict(block) for block in protocol.analyse(mine, sections)]
+        except Exception as error:
+            # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
+            logger.exception("The analysis of %s failed", slug)
+            problems.append(
+                {"row": f"protocol {slug}", "column": "", "text": f"its analysis failed ({type(error).__name__})"}
+            )
+    return blocks
+
+
+def _marked(read: Read) -> "DataFrame":
+    """Live answers of those who submitted, with who is kept by what."""
+    submitted = _submitted(read)
+    rows = read.responses
+    rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
+    rows = rows[rows["assignment"].isin(submitted)].copy()
+    rows["is_kept"] = rows["assignment"].isin(exclusions.kept(read.applied, submitted))
+    rows["is_kept_paper"] = rows["assignment"].isin(exclusions.kept(read.applied, submitted, is_paper=True))
+    for rule in read.applied:
+        rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
+    return rows
+
+
+def block_as_dict(block: Block) -> dict[str, Any]:
+    """A block as plain JSON."""
+    from analysis.stats.results import plain
+
+    return plain(
+        {
+            "name": block.name, "title": block.title, "mode": block.mode, "note": block.note,
+            "estimates": [_envelope(estimate, block.mode) for estimate in block.estimates],
+            "table": block.table, "series": block.series, "verdict": block.verdict, "warnings": list(block.warnings),
+        }
+    )  # fmt: skip
+
+
+def _envelope(estimate: Any, mode: str) -> dict[str, Any]:
+    return estimate.as_dict() | {"mode": mode}
+
+
+def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """What a reader must know before the numbers."""
+    study, assignments = read.study, read.assignments
+    submitted = assignments[assignments["is_submitted"]]
+    found: list[dict[str, str]] = []
+
+    def say(code: str, text: str, severity: str = "warn") -> None:
+        found.append({"code": code, "severity": severity, "text": text})
+
+    if others := [origin for origin in parameters["origins"] if origin != "live"]:
+        say("origins", f"This report counts answers of origin {', '.join(parameters['origins'])}, not of live annotators alone."
+            if len(parameters["origins"]) > 1 else f"This report counts answers of origin {others[0]} alone: nobody of them was recruited for it.")  # fmt: skip
+    if len(read.versions) > 1:
+        shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in read.versions)
+        say("amended", f"The design was amended ({shares}). The result without the earlier versions stands below.")
+    unknown = int((~submitted["is_identified"]).sum())
+    if unknown:
+        say(
+            "identity",
+            f"{unknown} of {len(submitted)} submitted assignments came by an open link: that they are different people is unverified.",
+        )
+    if read.assignments.attrs["n_withdrawn"]:
+        n = read.assignments.attrs["n_withdrawn"]
+        say(
+            "withdrawn",
+            f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and left out.",
+            "info",
+        )
+    kept = len(exclusions.kept(read.applied, _submitted(read)))
+    n = kept if study.target_kind == "kept" else len(submitted)
+    if study.target_n and n < study.target_n and "live" in parameters["origins"]:
+        say("below_target", f"{n} of the {study.target_n} annotators aimed at are there.")
+    if len(submitted) and not kept:
+        say("all_excluded", "The rules left nobody: nothing can be estimated.", "block")
+    for rule in read.applied:
+        if rule.role == "primary" and not rule.is_outcome_blind:
+            say("outcome_rule", f"The rule “{rule.label}” looks at outcomes. It is applied to the paper's estimates; the recommended ones are made "
+                "without it and show what it would do.")  # fmt: skip
+    codes = {w["code"] for b in blocks for e in b["estimates"] for o in [e, *e["sensitivity"]] for w in o["warnings"]}
+    if "tau_one_order_bias" in codes:
+        say("tau_one_order_bias", "The paper's estimates were made after leaving out by tau, from one order of naming: they are biased downwards "
+            "even where nobody prefers anything. No claim may rest on them.", "block")  # fmt: skip
+    if "order_not_identified" in codes:
+        say(
+            "order",
+            "Some pairs were asked in one direction only: being named first and being better cannot be told apart there.",
+        )
+    if read.mismatch:
+        say("mismatch", read.mismatch, "block")
+    return found
+
+
+def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
+    blocks, flow = result["blocks"], result["flow"]
+    every_method = tables.methods(blocks)
+    made: list[tables.Table | None] = [
+        *tables.table_1(blocks, result["parameters"]["star_scheme"]),
+        tables.agreement(every_method),
+        tables.likert(blocks),
+        tables.rules(flow),
+        tables.overlaps(flow),
+        tables.by_arm(flow),
+        tables.people(flow),
+        tables.before_after(blocks),
+        tables.gap(blocks),
+        tables.coherence(blocks),
+        *tables.ranking(blocks),
+        tables.reliability(blocks),
+        tables.versions(blocks),
+        tables.simple(blocks, "spa.exposures", "exposures", "What more exposure changes", "sure"),
+        every_method,
+        tables.simple(blocks, "rating.means", "means", "Mean rating of each system"),
+        tables.simple(
+            blocks,
+            "spa.tau",
+            "tau",
+            "Whether leaving out by tau would move the estimate (correlation of gap and preference)",
+        ),
+        _missing(read),
+        _times(read),
+        tables.warnings(blocks),
+        tables.everything(blocks) if blocks else None,
+    ]
+    return [one for one in made if one is not None]
+
+
+def _missing(read: Read) -> tables.Table | None:
+    """Answers by section and question: given, skipped, erased, unreadable."""
+    rows = read.responses[read.responses["assignment"].isin(_submitted(read))]
+    found = []
+    for (section, question), mine in rows.groupby(["section", "question"], sort=True):
+        is_given = mine["value"].notna() | (mine["choice"] != "") | mine["chosen_system"].notna() | (mine["text"] != "")
+        found.append(
+            {
+                "section": int(section), "question": question, "assignments": int(mine["assignment"].nunique()), "rows": len(mine),
+                "given": int(is_given.sum()), "skipped": int((mine["skip_reason"] != "").sum()), "erased": int(mine["is_erased"].sum()),
+            }
+        )  # fmt: skip
+    columns = (
+        "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
+        "skipped|Skipped|integer; erased|Erased|integer"
+    )
+    return tables.table("answers", "Answers by question", columns, found, "more") if found else None
+
+
+def _times(read: Read) -> tables.Table | None:
+    """How long it took, by arm: quartiles of minutes from start to submission."""
+    rows = read.assignments[read.assignments["is_submitted"] & read.assignments["seconds"].notna()]
+    found = []
+    for arm, mine in rows.groupby("arm", sort=True):
+        low, middle, high = (float(mine["seconds"].quantile(q)) / 60 for q in (0.25, 0.5, 0.75))
+        found.append({"arm": arm, "n": len(mine), "median": middle, "quartiles": [low, high]})
+    columns = "arm|Arm|text; n|n assignments|integer; median|Median, minutes|number; quartiles|Quartiles, minutes|wide_interval"
+    return tables.table("times", "Minutes from start to submission", columns, found, "more") if found else None
+
+
+def figures(blocks: list[dict[str, Any]], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is drawn: each figure as the rows of numbers that stand under it."""
+    percent = f"{100 * parameters['level']:g} %"
+    made = []
+
+    def add(name, title, description, axis, reference, rows, limits=None):
+        rows = [row for row in rows if row["estimate"] is not None]
+        if rows:
+            made.append({"name": name, "title": title, "description": description, "axis": axis, "reference": reference,
+                         "limits": limits, "rows": rows})  # fmt: skip
+
+    def points(estimates, series, label=lambda e: tables.label_of(tables.contrast_of(e), several)):
+        return [
+            {"label": label(e), "series": series, "estimate": e["estimate"], "n": e["n"], "unit": e["unit"],
+             "low": (e["interval"] or {}).get("low"), "high": (e["interval"] or {}).get("high")}
+            for e in estimates
+        ]  # fmt: skip
+
+    spa = tables.estimates_of(blocks, "spa.pairs")
+    several = len({tables.contrast_of(e)["section"] for e in spa}) > 1
+    order = {tables.label_of(tables.contrast_of(e), several): n for n, e in enumerate(spa)}
+    rows = points(spa, "both orders (recommended)") + points(
+        tables.estimates_of(blocks, "spa.pairs", "paper"), "one order (paper)"
+    )
+    add("forest", "Stated chance that x is better than y", f"Points are means over annotators, lines {percent} confidence intervals; 50 % is no preference.",
+        "P[x > y]", 0.5, sorted(rows, key=lambda r: order[r["label"]]), [0, 1])  # fmt: skip
+    several = (
+        len(
+            {
+                tables.contrast_of(e)["key"].partition(", section")[2]
+                for e in tables.estimates_of(blocks, "rating.superiority")
+            }
+        )
+        > 1
+    )
+    add("ratings", "Chance of being rated higher", f"Probability that an annotator rates x above y, ties half, with {percent} bootstrap intervals.",
+        "P(x rated above y)", 0.5, points(tables.estimates_of(blocks, "rating.superiority"), "probability of superiority"), [0, 1])  # fmt: skip
+    several = len({tables.contrast_of(e)["section"] for e in spa}) > 1
+    add("gap", "Gap between the two orders of naming", f"Mean of p_xy + p_yx - 1 with {percent} confidence intervals; 0 is no effect of naming order.",
+        "p_xy + p_yx − 1", 0.0, points(tables.estimates_of(blocks, "spa.order"), "gap"))  # fmt: skip
+    changes = [e for e in tables.estimates_of(blocks, "spa.before_after") if e["status"] == "ok"]
+    if len(changes) <= 60:
+        add("rules", "What each exclusion rule changes", f"Mean after the rule less mean before it, with {percent} nested bootstrap intervals.",
+            "Change of P[x > y]", 0.0,
+            [point | {"series": e["settings"]["rule"], "label": f"{point['label']}: {e['settings']['rule']}"}
+             for e, point in zip(changes, points(changes, ""), strict=True)])  # fmt: skip
+    add("means", "Mean rating of each system", f"In points of the scale, every annotator weighing the same, with {percent} confidence intervals.",
+        "Mean rating", None, points(tables.estimates_of(blocks, "rating.means"), "mean", lambda e: f"{e['settings']['system']} ({e['settings']['question']})"))  # fmt: skip
+    return made
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """The installed version and a hash of the code that reports come from: another line of it is another version."""
+    try:
+        version = metadata.version("heval")
+    except metadata.PackageNotFoundError:
+        version = "0"
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for package in ("studies", "annotators", "analysis"):
+        for path in sorted((root / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                digest.update(f"{path.relative_to(root).as_posix()}\x00".encode() + path.read_bytes())
+    return f"{version}+src.{digest.hexdigest()[:12]}"

@@ -1,0 +1,15 @@
+"""The job that makes a report."""
+
+from studies import jobs
+from studies.models import Job
+
+from .report import BadParameters
+from .runs import run_analysis
+from .snapshot import Busy
+
+
+@jobs.register("analyse", exclusive=True, readable=(BadParameters, Busy))
+def analyse(job: Job, progress: jobs.Progress) -> dict:
+    """Build and store a report. Run again after a crash it gives the analysis that the first run stored."""
+    run = run_analysis(job.study, job.arguments.get("parameters"), job.by, str(job.code), progress)
+    return {"number": run.number, "result_sha256": run.result_sha256}

@@ -1,0 +1,15 @@
+from django.urls import path
+
+from . import views
+
+urlpatterns = [
+    path("studies/<uuid:code>/analyses/", views.analyses, name="analyses"),
+    path("studies/<uuid:code>/analyses/run/", views.run, name="analyse"),
+    path("studies/<uuid:code>/analyses/jobs/<uuid:job>/", views.progress, name="analysis_progress"),
+    path("studies/<uuid:code>/analyses/<int:number>/", views.report, name="analysis"),
+    path("studies/<uuid:code>/analyses/<int:number>/result.json", views.result, name="analysis_result"),
+    path("studies/<uuid:code>/analyses/<int:number>/tables/<slug:name>.<str:form>", views.table, name="analysis_table"),
+    path(
+        "studies/<uuid:code>/analyses/<int:number>/figures/<slug:name>.<str:form>", views.figure, name="analysis_figure"
+    ),
+]

@@ -1,0 +1,262 @@
+"""What ratings of single outputs say: the paper's difference of means, and beside it what rests on less.
+
+A row of the frame is one rating on 0..1; here it is put back on the question's own scale, on which differences are printed in
+points. The columns ``is_kept`` and ``is_kept_paper`` are those of the SPA analysis.
+
+Source: Ethayarajh and Jurafsky 2022, sections 3, 4 and 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from studies.contrasts import Comparison, comparison, families, of_systems
+from studies.scales import ScaleSpec, read_scale
+
+from .. import Block
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+DIFFERENCE, SUPERIORITY = "difference", "superiority"
+# A crossed mixed model takes seconds from here on; the two-way clustered mean says nearly the same.
+MAX_MIXED_ROWS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
+    and prompt, a column a system."""
+
+    section: Any
+    question: Any
+    scale: ScaleSpec
+    comparisons: tuple[Comparison, ...]
+    kept: "DataFrame"
+    wide: "DataFrame"
+    wide_paper: "DataFrame"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return float(self.scale.minimum), float(self.scale.maximum)
+
+    @property
+    def title(self) -> str:
+        return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+
+
+def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
+    """Blocks for all rating sections of a study; families run over all of them."""
+    asked = [one for section in sections for one in _questions(frame, section)]
+    attrs = frame.attrs
+    paper, difference, superiority = [], [], []
+    for one in asked:
+        for compared in one.comparisons:
+            paper.append((compared, _named(_paper(one, compared, attrs), compared, DIFFERENCE)))
+            above, apart = _recommended(one, compared, attrs)
+            superiority.append((compared, _named(above, compared, SUPERIORITY)))
+            difference.append((compared, _named(apart, compared, DIFFERENCE)))
+    blocks = [
+        Block("rating.superiority", "Probability of being rated higher", "recommended",
+              estimates=_judged(superiority, "rating.superiority", attrs),
+              note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts."),
+        Block("rating.difference", "Difference of mean ratings", "recommended",
+              estimates=_judged(difference, "rating.difference", attrs),
+              note="In points of the scale; takes the points to be equally far apart."),
+        Block("rating.difference", "Difference of mean ratings, as in the paper", "paper",
+              estimates=_judged(paper, "rating.paper", attrs),
+              note="One difference an annotator, after all primary rules; paired t test."),
+    ]  # fmt: skip
+    for one in asked:
+        blocks += _about_question(one, attrs)
+    return [block for block in blocks if block.estimates]
+
+
+def _questions(frame: "DataFrame", section: Any) -> list[Ratings]:
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
+    found = []
+    for question in section.questions.all():
+        try:
+            scale = read_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame lists it among its problems
+        mine = rows[rows["question"] == question.key]
+        low, high = scale.minimum, scale.maximum
+        # Rounded back to what was chosen: points are whole numbers and must stay equal to one another.
+        mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
+        planned = [
+            comparison(contrast, section, question.criterion, question.key)
+            for estimand in (DIFFERENCE, SUPERIORITY)
+            for contrast in of_systems(contrasts, section, estimand, DIFFERENCE)
+            if contrast.criterion in ("", question.criterion)
+        ]
+        kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
+        comparisons = tuple({one.key: one for one in planned}.values())
+        found.append(Ratings(section, question, scale, comparisons, kept, _wide(kept), _wide(paper)))
+    return found
+
+
+def _wide(rows: "DataFrame") -> "DataFrame":
+    return rows.pivot_table(index=["annotator", "prompt"], columns="system", values="rating", aggfunc="mean", sort=True)
+
+
+def _paired(wide: "DataFrame", compared: Comparison) -> "DataFrame":
+    """A row an annotator and prompt for which both systems were rated: columns x and y."""
+    table = wide.reindex(columns=[compared.x, compared.y]).dropna()
+    table.columns = ["x", "y"]
+    return table.reset_index()
+
+
+def _paper(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> "Estimate":
+    from analysis.stats import ratings
+
+    pairs = _paired(one.wide_paper, compared)
+    means = pairs.groupby("annotator")[["x", "y"]].mean()
+    return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=attrs["level"])
+
+
+def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> tuple["Estimate", "Estimate"]:
+    """The probability of superiority and the difference of means, each with the others beside it."""
+    from analysis.stats import ratings
+
+    pairs = _paired(one.wide, compared)
+    level, resamples = attrs["level"], attrs["resamples"]
+    x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
+    apart = ratings.mean_difference(x, y, people, scale=one.ends, level=level)
+    if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
+        two_way = ratings.mean_difference(
+            x, y, people, prompts=pairs["prompt"].to_numpy(object), scale=one.ends, level=level,
+            analysis="rating.mean_difference.two_way",
+        )  # fmt: skip
+        apart = replace(apart, sensitivity=(*apart.sensitivity, two_way))
+    above = ratings.superiority(
+        x, y, people, level=level, resamples=resamples,
+        rng=_rng(attrs, "superiority", compared.key),
+    )  # fmt: skip
+    others = [*ratings.rank_tests(x, y, people)]
+    mine = one.kept[one.kept["system"].isin([compared.x, compared.y]) & one.kept["rating"].notna()]
+    columns = [
+        mine[name].to_numpy(kind) for name, kind in (("rating", float), ("system", object), ("annotator", object))
+    ]
+    if one.scale.kind == "likert":
+        others.append(ratings.cumulative_logit(*columns, system=compared.x, reference=compared.y, level=level))
+    is_crossed = len(mine) > 2 * mine["annotator"].nunique() and mine["prompt"].nunique() > 1
+    if is_crossed and len(mine) <= MAX_MIXED_ROWS:
+        others.append(
+            ratings.crossed_mixed(
+                *columns, mine["prompt"].to_numpy(object), system=compared.x, reference=compared.y, level=level
+            )
+        )
+    if compared.margin:
+        others += _equivalence(above, compared)
+    above = replace(above, sensitivity=(*above.sensitivity, *others))
+    if apart.estimate is not None:
+        guard = ratings.reversal_guard(apart.estimate, step=1.0)
+        apart = replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
+    return above, apart
+
+
+def _equivalence(above: "Estimate", compared: Comparison) -> list["Estimate"]:
+    from analysis.stats import equivalence
+
+    se, df = above.detail.get("se"), above.detail.get("df")
+    if above.estimate is None or not se or df is None:
+        return []
+    return [
+        equivalence.equivalence_from(
+            above.estimate,
+            se,
+            df,
+            n=above.n,
+            null=0.5,
+            margin=compared.margin,
+            significance=compared.level,
+            bounds=(0.0, 1.0),
+            analysis="rating.superiority.equivalence",
+            estimand=above.estimand,
+            unit=above.unit,
+        )  # fmt: skip
+    ]
+
+
+def _judged(
+    found: Sequence[tuple[Comparison, "Estimate"]], name: str, attrs: Mapping[str, Any]
+) -> tuple["Estimate", ...]:
+    from analysis.stats import equivalence, multiplicity
+
+    estimates = {compared.key: estimate for compared, estimate in found}
+    results = {}
+    for family_name, members in families([compared for compared, _ in found], name).items():
+        family = multiplicity.Family(family_name, tuple(member.key for member in members))
+        mine = {key: estimates[key] for key in family.planned}
+        for member in members:
+            judged = equivalence.judged(mine, family, significance=member.level, star_scheme=attrs["star_scheme"])
+            results[member.key] = judged[member.key]
+    return tuple(results[compared.key] for compared, _ in found)
+
+
+def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
+    """Means of the systems, agreement where several rated the same output, and whether the place on the page mattered."""
+    from analysis.stats import agreement, ratings
+
+    rows = one.kept[one.kept["rating"].notna()]
+    level = attrs["level"]
+    means = tuple(
+        replace(
+            ratings.expected_utility(
+                mine["rating"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=False, level=level,
+                analysis="rating.mean",
+            ),
+            settings={"level": level, "system": system, "section": one.section.position, "question": one.question.key},
+        )
+        for system, mine in rows.groupby("system", sort=True)
+    )  # fmt: skip
+    checks = []
+    shared = rows.assign(
+        output=rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
+    )
+    shared = shared[shared.groupby("output")["annotator"].transform("nunique") > 1]
+    what = (one.section.position, one.question.key)
+    if len(shared):
+        outputs = shared["output"].to_numpy(object)
+        counts, points = agreement.count_table(outputs, shared["rating"].to_numpy(float))
+        checks.append(
+            agreement.krippendorff_alpha(
+                counts, points, level=level, rng=_rng(attrs, "alpha", *what),
+                level_of_measurement="ordinal" if one.scale.kind == "likert" else "interval", unit="output",
+            )
+        )  # fmt: skip
+        table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
+        checks.append(
+            agreement.split_half_reliability(
+                table.to_numpy(float), level=level, rng=_rng(attrs, "halves", *what), unit="output",
+                resamples=min(999, attrs["resamples"]),
+            )
+        )  # fmt: skip
+    if len(rows):
+        letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))
+        place = {label: n for n, label in enumerate(letters)}
+        checks.append(
+            ratings.position_effect(
+                rows["rating"].to_numpy(float), rows["label"].map(place).to_numpy(float),
+                rows["annotator"].to_numpy(object), systems=rows["system"].to_numpy(object), level=level,
+            )
+        )  # fmt: skip
+    return [
+        Block("rating.means", f"Mean rating of each system ({one.title})", "recommended", estimates=means,
+              note="Every annotator weighs the same. Without references these are not expected utilities."),
+        Block("rating.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks)),
+    ]  # fmt: skip
+
+
+def _named(estimate: "Estimate", compared: Comparison, key: str) -> "Estimate":
+    return replace(estimate, settings={**estimate.settings, "contrast": compared.as_dict(), "key": key})
+
+
+def _rng(attrs: Mapping[str, Any], *what: Any):
+    from analysis.stats.seeds import generator
+
+    return generator(attrs["seed"], "rating", *what)

@@ -1,0 +1,370 @@
+"""What SPA answers say: each pair, both orders, the coherence of pairs, a ranking; ``paper`` and ``recommended`` apart.
+
+The frame holds one row a directed answer on 0..1. ``is_kept`` marks the annotators of the recommended estimates (rules that look
+at no outcome), ``is_kept_paper`` those of the paper's; ``kept:<rule>`` what each rule would keep. ``frame.attrs`` holds the seed.
+
+Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from studies.contrasts import Comparison, comparison, families, of_systems
+
+from .. import Block
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+ESTIMAND = "preference"
+RULE = "kept:"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one section: a row an annotator (at their last batch), a column a comparison; percent as typed, NaN missing."""
+
+    section: Any
+    comparisons: tuple[Comparison, ...]
+    xy: "np.ndarray"
+    yx: "np.ndarray"
+    people: "DataFrame"
+
+    @property
+    def names(self) -> list[str]:
+        return [one.key for one in self.comparisons]
+
+    def chosen(self, mask) -> "Answers":
+        return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
+
+
+def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
+    """Blocks for all SPA sections of a study; families run over all of them."""
+    answers = [one for section in sections for one in [answers_of(frame, section)] if one.comparisons]
+    if not answers:
+        return []
+    attrs = frame.attrs
+    found = [_pairs(one, attrs) for one in answers]
+    recommended = _judged([pairs for pairs, _ in found], answers, attrs, "recommended")
+    paper = _judged([pairs for _, pairs in found], answers, attrs, "paper")
+    blocks = [
+        Block("spa.pairs", "Stated chance that x is better than y", "recommended", estimates=tuple(recommended),
+              note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %."),
+        Block("spa.pairs", "Stated chance that x is better than y, as in the paper", "paper", estimates=tuple(paper),
+              note="The order named in the comparison alone, after all primary rules; t test against 50 %."),
+    ]  # fmt: skip
+    blocks += [block for one in answers for block in _about_section(one, attrs)]
+    if len(answers) > 1:
+        blocks += _exposures(answers, attrs)
+    return blocks
+
+
+def answers_of(frame: "DataFrame", section: Any) -> Answers:
+    """The answers of a section as two tables; planned comparisons first, then pairs that were asked about unplanned."""
+    import numpy as np
+
+    rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    asked: dict[tuple[frozenset, str], tuple[str, str]] = {}
+    for question in section.questions.select_related("x", "y"):
+        if question.x_id:
+            asked.setdefault(
+                (frozenset((question.x.name, question.y.name)), question.criterion), (question.x.name, question.y.name)
+            )
+    comparisons: list[Comparison] = []
+    seen = set()
+    for contrast in of_systems(contrasts, section, ESTIMAND, ESTIMAND):
+        for pair, criterion in asked:
+            is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
+            if is_meant and (pair, criterion) not in seen:
+                seen.add((pair, criterion))
+                comparisons.append(comparison(contrast, section, criterion))
+    for (pair, criterion), (x, y) in asked.items():
+        if (pair, criterion) not in seen:
+            comparisons.append(Comparison(section.position, x, y, criterion))
+    # One person is one unit: what they said at their last batch, after most exposure.
+    people = rows.drop_duplicates("assignment").sort_values(["annotator", "ordinal", "assignment"])
+    people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
+    place = {assignment: row for row, assignment in enumerate(people["assignment"])}
+    columns = {(one.x, one.y, one.criterion): column for column, one in enumerate(comparisons)}
+    xy = np.full((len(people), len(comparisons)), np.nan)
+    yx = np.full_like(xy, np.nan)
+    for assignment, x, y, criterion, value in zip(
+        *(rows[name] for name in ("assignment", "x", "y", "criterion", "value")), strict=True
+    ):
+        row = place.get(assignment)
+        if row is None:
+            continue
+        # Rounded back to what was typed, so that sums are compared exactly.
+        if (x, y, criterion) in columns:
+            xy[row, columns[x, y, criterion]] = round(100 * value, 6) if value == value else np.nan
+        elif (y, x, criterion) in columns:
+            yx[row, columns[y, x, criterion]] = round(100 * value, 6) if value == value else np.nan
+    return Answers(section, tuple(comparisons), xy, yx, people)
+
+
+def _pairs(one: Answers, attrs: Mapping[str, Any]) -> tuple[list["Estimate"], list["Estimate"]]:
+    """The recommended and the paper's estimate of each comparison, not yet adjusted."""
+    import numpy as np
+
+    from analysis.stats import equivalence, spa
+
+    kept = one.chosen(one.people["is_kept"].to_numpy(bool))
+    level = attrs["level"]
+    shared = spa.pairs_recommended(
+        kept.xy, kept.yx, names=kept.names, batches=kept.people["batch"].to_numpy(), tau=attrs["tau"],
+        level=level, resamples=attrs["resamples"], rng=_rng(attrs, "pairs", one.section.position),
+    )  # fmt: skip
+    values = spa.combined(kept.xy, kept.yx)
+    recommended = []
+    for column, compared in enumerate(one.comparisons):
+        estimate = shared[compared.key]
+        if compared.margin:
+            # Each comparison has a margin of its own, and a level.
+            tost = equivalence.equivalence(
+                values[:, column], null=0.5, margin=compared.margin, significance=compared.level, bounds=spa.BOUNDS,
+                analysis="spa.pair.equivalence", estimand=estimate.estimand,
+            )  # fmt: skip
+            estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
+        latest = _of_latest_version(kept, values[:, column], attrs)
+        if latest is not None:
+            estimate = replace(estimate, sensitivity=(*estimate.sensitivity, latest))
+        recommended.append(_named(estimate, compared))
+    kept = one.chosen(one.people["is_kept_paper"].to_numpy(bool))
+    paper = []
+    for column, compared in enumerate(one.comparisons):
+        asked, estimand = kept.xy[:, column], None
+        if np.isnan(one.xy[:, column]).all() and not np.isnan(one.yx[:, column]).all():
+            asked, estimand = 100 - kept.yx[:, column], "1 - mean over annotators of P[y > x], asked with y named first"
+        estimate = spa.pair_paper(asked, is_after_tau=attrs["is_after_tau"], level=level)
+        paper.append(_named(replace(estimate, estimand=estimand) if estimand else estimate, compared))
+    return recommended, paper
+
+
+def _of_latest_version(one: Answers, values, attrs: Mapping[str, Any]) -> "Estimate | None":
+    """The estimate from those alone who answered the newest version of the design; None where there is but one."""
+    from analysis.stats import basic, spa
+
+    versions = one.people["design_version"].to_numpy(float)
+    if not attrs["is_amended"]:
+        return None
+    return basic.one_sample(
+        values[versions == attrs["latest_version"]], null=0.5, level=attrs["level"], bounds=spa.BOUNDS,
+        analysis="spa.pair.latest_version", estimand="the same, from those who answered the newest version of the design",
+    )  # fmt: skip
+
+
+def _judged(
+    found: Sequence[Sequence["Estimate"]], answers: Sequence[Answers], attrs: Mapping[str, Any], mode: str
+) -> list["Estimate"]:
+    """The estimates with p-values adjusted over each declared family, and what they allow one to say."""
+    from analysis.stats import equivalence, multiplicity
+
+    estimates = {
+        compared.key: estimate
+        for one, pairs in zip(answers, found, strict=True)
+        for compared, estimate in zip(one.comparisons, pairs, strict=True)
+    }
+    every = [compared for one in answers for compared in one.comparisons]
+    results = {}
+    for name, members in families(every, f"spa.{mode}").items():
+        family = multiplicity.Family(name, tuple(member.key for member in members))
+        mine = {key: estimates[key] for key in family.planned}
+        for member in members:
+            # The adjustment is the family's, the level each comparison's own.
+            judged = equivalence.judged(mine, family, significance=member.level, star_scheme=attrs["star_scheme"])
+            results[member.key] = judged[member.key]
+    return [results[compared.key] for compared in every]
+
+
+def _about_section(one: Answers, attrs: Mapping[str, Any]) -> list[Block]:
+    """Order symmetry, coherence and ranking of one section, and what each exclusion rule does to it."""
+    from analysis.stats import spa
+
+    kept = one.chosen(one.people["is_kept"].to_numpy(bool))
+    values = spa.combined(kept.xy, kept.yx)
+    where = one.section.position
+    title = f"section {where}, m = {one.section.m}"
+    level = attrs["level"]
+    symmetry = tuple(
+        _named(spa.order_symmetry(kept.xy[:, column], kept.yx[:, column], level=level), compared)
+        for column, compared in enumerate(one.comparisons)
+    )
+    asymmetry = tuple(
+        _named(spa.tau_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), compared)
+        for column, compared in enumerate(one.comparisons)
+    )
+    blocks = [
+        Block("spa.order", f"Gap between the two orders of naming ({title})", "recommended", estimates=symmetry,
+              note="p_xy + p_yx - 1, before any rule that looks at sums. Above 0: whoever is named first gains."),
+        Block("spa.tau", f"Whether leaving out by tau would move the estimate ({title})", "recommended", estimates=asymmetry),
+        _before_after(one, title, attrs),
+    ]  # fmt: skip
+    for criterion in dict.fromkeys(compared.criterion for compared in one.comparisons):
+        columns = [n for n, compared in enumerate(one.comparisons) if compared.criterion == criterion]
+        about = f"{title}, {criterion}" if criterion else title
+        blocks += _structure(kept, values, columns, about, attrs)
+    return [block for block in blocks if block.estimates]
+
+
+def _before_after(one: Answers, title: str, attrs: Mapping[str, Any]) -> Block:
+    """Each rule alone, and all primary ones together: the mean after less the mean before, the annotators resampled."""
+    from analysis.stats import basic, spa
+
+    masks = {
+        name.removeprefix(RULE): one.people[name].to_numpy(bool) for name in one.people.columns if name.startswith(RULE)
+    }
+    masks["all rules of the recommended estimate"] = one.people["is_kept"].to_numpy(bool)
+    masks["all primary rules"] = one.people["is_kept_paper"].to_numpy(bool)
+    values = spa.combined(one.xy, one.yx)
+    changes = spa.before_after(
+        values, masks, names=one.names, level=attrs["level"], resamples=attrs["resamples"],
+        rng=_rng(attrs, "before_after", one.section.position),
+    )  # fmt: skip
+    estimates = []
+    for rule, mask in masks.items():
+        for column, compared in enumerate(one.comparisons):
+            change = _named(changes[rule][compared.key], compared)
+            if 0 < mask.sum() < len(mask):
+                # Different people, so an ordinary comparison of two groups is right here.
+                against = basic.welch(
+                    values[~mask, column], values[mask, column], analysis="spa.excluded_against_kept", level=attrs["level"],
+                    estimand="mean of those left out - mean of those kept",
+                )  # fmt: skip
+                change = replace(change, sensitivity=(against,))
+            estimates.append(change)
+    return Block(
+        "spa.before_after", f"Effect of each rule ({title})", "recommended", estimates=tuple(estimates),
+        note="Mean after the rule less mean before it; the same people stand on both sides, so the interval resamples them.",
+    )  # fmt: skip
+
+
+def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs: Mapping[str, Any]) -> list[Block]:
+    """Coherence of the pairs, ranking of the systems and reliability, on one criterion."""
+    import numpy as np
+
+    from analysis.stats import agreement, coherence
+    from analysis.stats.bradley_terry import fractional_bradley_terry
+
+    chosen = [kept.comparisons[n] for n in columns]
+    systems = list(dict.fromkeys(name for compared in chosen for name in (compared.x, compared.y)))
+    systems.sort()
+    number = {name: n for n, name in enumerate(systems)}
+    pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
+    table = values[:, columns]
+    what = (kept.section.position, chosen[0].criterion)
+    common = {"level": attrs["level"], "resamples": attrs["resamples"]}
+    blocks = []
+    if len(systems) > 2:
+        found = coherence.coherence(table, pairs, n_systems=len(systems), rng=_rng(attrs, "coherence", *what), **common)
+        cycles = [" > ".join(systems[n] for n in (*cycle, cycle[0])) for cycle in found.cycles]
+        sums = tuple(_with(total, systems=systems) for total in found.cycle_sums)
+        blocks.append(
+            Block("spa.coherence", f"Coherence of the pairs ({title})", "recommended",
+                  estimates=(*found.transitivity, found.cycle, *sums), verdict={"cycles": cycles, "systems": systems})
+        )  # fmt: skip
+    first, second, given, people = [], [], [], []
+    for column, (x, y) in zip(columns, pairs, strict=True):
+        for named, other, answers in ((x, y, kept.xy), (y, x, kept.yx)):
+            here = ~np.isnan(answers[:, column])
+            n = int(here.sum())
+            first += [named] * n
+            second += [other] * n
+            given.append(answers[here, column] / 100)
+            people.append(np.flatnonzero(here))
+    given, people = np.concatenate(given), np.concatenate(people)
+    first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
+    fit = fractional_bradley_terry(first, second, given, people, n_systems=len(systems), level=attrs["level"])
+    framed = fractional_bradley_terry(
+        first, second, given, people, n_systems=len(systems), framing=True, level=attrs["level"]
+    )
+    strengths = [
+        replace(
+            strength,
+            estimand=f"log-odds of {systems[n]} against {systems[0]}",
+            detail={**strength.detail, "system": systems[n]},
+        )
+        for n, strength in enumerate(fit.strengths)
+    ]
+    if framed.framing is not None:
+        strengths.append(framed.framing)
+    blocks.append(
+        Block("spa.ranking", f"Ranking of the systems, fractional Bradley-Terry ({title})", "recommended",
+              estimates=tuple(strengths),
+              verdict={
+                  "systems": systems, "status": fit.status, "reason": fit.reason,
+                  "probabilities": fit.probabilities, "observed": fit.observed,
+                  "components": [[systems[n] for n in group] for group in fit.components],
+              },
+              note="Strengths in log-odds; an interval is against the reference, the system whose strength is 0.")
+    )  # fmt: skip
+    reliability = agreement.split_half_reliability(
+        table,
+        level=attrs["level"],
+        resamples=min(999, attrs["resamples"]),
+        rng=_rng(attrs, "halves", *what),
+        unit="pair",
+    )
+    blocks.append(
+        Block(
+            "spa.reliability", f"Split-half reliability of the pairs ({title})", "recommended", estimates=(reliability,)
+        )
+    )
+    return blocks
+
+
+def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Block]:
+    """The same comparison after m = 1, 2, 4 ... exposures, each step paired within the annotator."""
+    import numpy as np
+
+    from analysis.stats import basic, multiplicity, spa
+
+    tables = {}
+    for one in answers:
+        kept = one.chosen(one.people["is_kept"].to_numpy(bool))
+        values = spa.combined(kept.xy, kept.yx)
+        for column, compared in enumerate(one.comparisons):
+            by_person = dict(zip(kept.people["annotator"], values[:, column], strict=True))
+            tables.setdefault((compared.x, compared.y, compared.criterion), []).append((one.section, by_person))
+    steps = {}
+    for (x, y, criterion), seen in tables.items():
+        seen.sort(key=lambda found: (found[0].m, found[0].position))
+        for (before, earlier), (after, later) in zip(seen, seen[1:], strict=False):
+            if before.m == after.m:
+                continue
+            people = sorted(set(earlier) | set(later))
+            step = basic.paired(
+                np.array([later.get(person, np.nan) for person in people], dtype=float),
+                np.array([earlier.get(person, np.nan) for person in people], dtype=float),
+                level=attrs["level"], analysis="spa.exposure_step",
+                estimand=f"P[{x} > {y}] after m = {after.m} less after m = {before.m}",
+            )  # fmt: skip
+            key = f"{x} > {y}, m {before.m} to {after.m}" + (f", {criterion}" if criterion else "")
+            steps[key] = _with(step, x=x, y=y, criterion=criterion, m_before=before.m, m_after=after.m)
+    if not steps:
+        return []
+    family = multiplicity.Family("spa.exposure_steps", tuple(steps))
+    judged = multiplicity.adjusted(steps, family, star_scheme=attrs["star_scheme"])
+    return [
+        Block("spa.exposures", "What more exposure changes", "recommended", estimates=tuple(judged.values()),
+              note="Paired within the annotator; conviction (the distance from 50 %) is not tested, noise alone inflates it.")
+    ]  # fmt: skip
+
+
+def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":
+    """The estimate with the comparison it is about among its settings, where the report's tables look for it."""
+    return _with(estimate, contrast=compared.as_dict(), key=ESTIMAND)
+
+
+def _with(estimate: "Estimate", **settings: Any) -> "Estimate":
+    return replace(estimate, settings={**estimate.settings, **settings})
+
+
+def _rng(attrs: Mapping[str, Any], *what: Any):
+    from analysis.stats.seeds import generator
+
+    return generator(attrs["seed"], "spa", *what)

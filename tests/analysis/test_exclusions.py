@@ -1,0 +1,214 @@
+"""Rules find whom they say, and whom they keep does not depend on their order."""
+
+from datetime import timedelta
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis import exclusions
+from analysis.exclusions import FAIL, PASS, UNKNOWN, Applied, Flags, Material
+from studies.rules import REGISTRY
+
+START = pd.Timestamp("2026-11-21 10:00", tz="UTC")
+
+
+def assignments(*rows):
+    """Submitted assignments 1, 2, ...: each row overrides what is usual."""
+    usual = {
+        "batch": 1, "arm": "all", "trust": "verified", "is_identified": True, "is_submitted": True, "is_late": False,
+        "released_reason": "", "released_at": pd.NaT, "seconds": 900.0,
+    }  # fmt: skip
+    return pd.DataFrame(
+        [
+            usual | {"assignment": n, "annotator": f"a{n}", "submitted_at": START + timedelta(minutes=n)} | row
+            for n, row in enumerate(rows, 1)
+        ]
+    )
+
+
+def responses(*rows):
+    usual = {
+        "arm": "all", "batch": 1, "section": 1, "purpose": "live", "criterion": "", "question": "q", "x": None, "y": None, "value": float("nan"),
+        "choice": "", "chosen_system": None, "text": "", "skip_reason": "", "is_erased": False, "position": 1, "received_at": START,
+    }  # fmt: skip
+    return pd.DataFrame([usual | {"id": n} | row for n, row in enumerate(rows, 1)])
+
+
+def pair(assignment, xy, yx, x="a", y="b"):
+    return [
+        {"assignment": assignment, "x": x, "y": y, "value": xy / 100, "question": f"{x}-{y}"},
+        {"assignment": assignment, "x": y, "y": x, "value": yx / 100, "question": f"{y}-{x}"},
+    ]
+
+
+def states(rule, material, **options):
+    return REGISTRY[rule].flag(material, **options).states
+
+
+def test_tau_compares_whole_percentages_strictly():
+    material = Material(
+        responses(
+            *pair(1, 65, 45), *pair(2, 65, 46), *pair(3, 40, 40), {"assignment": 4, "x": "a", "y": "b", "value": 0.9}
+        ),
+        assignments({}, {}, {}, {}),
+    )
+    assert states("incoherent", material) == {1: PASS, 2: FAIL, 3: PASS, 4: UNKNOWN}
+    assert states("incoherent", material, tau=1.15) == {1: PASS, 2: PASS, 3: PASS, 4: UNKNOWN}
+    assert states("incoherent", material, tau=1.1, symmetric=True) == {1: PASS, 2: FAIL, 3: FAIL, 4: UNKNOWN}
+    assert states("incoherent", material, tau=0) == {1: FAIL, 2: FAIL, 3: FAIL, 4: UNKNOWN}
+    assert set(states("incoherent", material, tau=2).values()) == {PASS, UNKNOWN}
+
+
+def test_one_pair_above_tau_is_enough_and_the_evidence_names_it():
+    material = Material(
+        responses(*pair(1, 50, 50), *pair(1, 80, 70, "c", "d"), *pair(1, 40, 50, "e", "f")), assignments({})
+    )
+    flags = REGISTRY["incoherent"].flag(material)
+    assert flags.states == {1: FAIL}
+    assert "add up to 150 %" in flags.evidence[1]
+
+
+def test_an_answer_to_a_named_question_decides():
+    rows = [
+        {"assignment": 1, "question": "english", "choice": "native"}, {"assignment": 2, "question": "english", "choice": "learnt"},
+        {"assignment": 3, "question": "english", "choice": "", "is_erased": True}, {"assignment": 4, "question": "other", "choice": "native"},
+    ]  # fmt: skip
+    material = Material(responses(*rows), assignments({}, {}, {}, {}))
+    assert states("not_native", material, question="english", options=["native"]) == {
+        1: PASS,
+        2: FAIL,
+        3: UNKNOWN,
+        4: UNKNOWN,
+    }
+    assert states("answered", material, question="english", options=["native"]) == {
+        1: FAIL,
+        2: PASS,
+        3: UNKNOWN,
+        4: UNKNOWN,
+    }
+
+
+def test_a_person_who_submitted_twice_is_dropped_or_kept_once():
+    material = Material(
+        responses({"assignment": 1}), assignments({"annotator": "p"}, {"annotator": "q"}, {"annotator": "p"})
+    )
+    assert states("repeated", material, policy="drop_all") == {1: FAIL, 2: PASS, 3: FAIL}
+    assert states("repeated", material, policy="keep_first") == {1: PASS, 2: PASS, 3: FAIL}
+    allowed = Material(material.responses, material.assignments, allowed=2)
+    assert set(states("repeated", allowed).values()) == {PASS}
+
+
+def test_late_manual_and_unverified_read_what_is_recorded():
+    rows = assignments({"is_late": True, "released_reason": "expired"}, {"trust": "claimed"}, {"is_identified": False})
+    material = Material(responses({"assignment": 1}), rows, decisions={3: "wrote to us"})
+    assert states("late", material) == {1: FAIL, 2: PASS, 3: PASS}
+    assert states("manual", material) == {1: PASS, 2: PASS, 3: FAIL}
+    assert states("unverified", material) == {1: PASS, 2: FAIL, 3: FAIL}
+
+
+def test_incomplete_counts_against_what_others_of_the_arm_were_asked():
+    rows = [{"assignment": a, "question": f"q{n}", "value": 0.5} for a in (1, 2) for n in range(4)]
+    rows[7]["value"] = float("nan")
+    rows[7]["skip_reason"] = "cannot"
+    rows += [{"assignment": 1, "question": "comment", "text": "hello"}]
+    material = Material(responses(*rows), assignments({}, {}, {}))
+    assert states("incomplete", material) == {1: PASS, 2: FAIL, 3: FAIL}
+    assert states("incomplete", material, share=0.75) == {1: PASS, 2: PASS, 3: FAIL}
+
+
+def test_too_fast_is_faster_than_reading_or_far_from_the_others():
+    rows = assignments(
+        *({"seconds": 900.0 + 10 * n} for n in range(20)),
+        {"seconds": 60.0},
+        {"seconds": 500.0},
+        {"seconds": float("nan")},
+    )
+    material = Material(responses({"assignment": 1}), rows, words=lambda: {1: 1400})
+    found = states("too_fast", material)
+    assert (found[1], found[21], found[22], found[23]) == (PASS, FAIL, FAIL, UNKNOWN)
+    assert states("too_fast", material, z=None)[22] == PASS
+
+
+def test_straight_lining_needs_a_contradiction():
+    same = [
+        {"assignment": 1, "x": x, "y": y, "value": 0.8, "position": n}
+        for n, (x, y) in enumerate(("ab", "ba", "cd", "dc") * 3)
+    ]
+    middle = [row | {"assignment": 2, "value": 0.5} for row in same]
+    ratings = [{"assignment": 3, "section": 2, "value": 0.75, "position": n} for n in range(12)]
+    varied = [{"assignment": 4, "section": 2, "value": n % 3 / 4, "position": n} for n in range(12)]
+    material = Material(responses(*same, *middle, *ratings, *varied), assignments({}, {}, {}, {}))
+    flags = REGISTRY["straight_lining"].flag(material)
+    assert flags.states == {1: FAIL, 2: PASS, 3: UNKNOWN, 4: PASS}
+    assert "12 times" in flags.evidence[3]
+
+
+def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
+    story = "Once upon a time there was a king who had three daughters and no gold at all."
+    rows = [
+        {"assignment": 1, "text": "once upon a time, there was a KING who had three daughters"},
+        {"assignment": 2, "text": "I think it copies fairy tales: once upon a time there was a king who had three, is what they all say in the end"},
+        {"assignment": 3, "text": "once upon a time"},
+    ]  # fmt: skip
+    material = Material(responses(*rows), assignments({}, {}, {}, {}), shown=lambda: {1: [story]})
+    assert states("copied_text", material) == {1: FAIL, 2: PASS, 3: PASS, 4: UNKNOWN}
+
+
+def applied(slug, failed, everybody, role="primary", is_blind=True):
+    return Applied(slug, slug, role, {}, is_blind, Flags({a: FAIL if a in failed else PASS for a in everybody}))
+
+
+subsets = st.lists(
+    st.tuples(st.sets(st.integers(1, 12)), st.sampled_from(["primary", "sensitivity", "always"]), st.booleans()),
+    max_size=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(found=subsets, order=st.randoms(use_true_random=False))
+def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found, order):
+    everybody = list(range(1, 13))
+    rows = assignments(*({"arm": "ab"[n % 2]} for n in everybody))
+    rules = [applied(f"r{n}", failed, everybody, role, blind) for n, (failed, role, blind) in enumerate(found)]
+    flow = exclusions.flow(rules, rows)
+    n = len(everybody)
+    for step in flow["rules"]:
+        assert step["n_in"] == n and step["n_out"] == step["n_in"] - step["n_excluded"]
+        assert step["n_excluded"] <= step["n_flagged"]
+        assert sum(arm["n_excluded"] for arm in step["by_arm"].values()) == step["n_excluded"]
+        assert sum(arm["n_in"] for arm in step["by_arm"].values()) == step["n_in"]
+        n = step["n_out"]
+    assert flow["kept"] == n == len(exclusions.kept(rules, everybody, is_paper=True))
+    assert sum(one["n"] for one in flow["overlaps"]) == len(flow["people"]) == 12 - n
+    for is_paper in (True, False):
+        before = exclusions.kept(rules, everybody, is_paper=is_paper)
+        shuffled = list(rules)
+        order.shuffle(shuffled)
+        assert exclusions.kept(shuffled, everybody, is_paper=is_paper) == before
+
+
+def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommended():
+    flags = Flags({1: UNKNOWN, 2: FAIL, 3: PASS})
+    rules = [Applied("r", "r", "primary", {}, False, flags)]
+    assert exclusions.kept(rules, [1, 2, 3], is_paper=True) == [1, 3]
+    assert exclusions.kept(rules, [1, 2, 3]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("slug", sorted(REGISTRY))
+def test_every_rule_bears_nobody_and_nothing(slug):
+    empty = Material(responses({"assignment": 1}).iloc[:0], assignments({}).iloc[:0])
+    options = {"question": "q", "options": ["a"]} if slug in ("not_native", "answered") else {}
+    assert REGISTRY[slug].flag(empty, **options).states == {}
+    assert REGISTRY[slug].help
+
+
+def test_settings_are_checked_by_their_forms():
+    good = exclusions.TauSettings({"tau": "1.1", "symmetric": ""})
+    assert good.is_valid() and good.cleaned_data == {"tau": 1.1, "symmetric": False}
+    assert not exclusions.TauSettings({"tau": "2.5"}).is_valid()
+    listed = exclusions.AnswerSettings({"question": "q", "options": "yes, no,"})
+    assert listed.is_valid() and listed.cleaned_data["options"] == ["yes", "no"]
+    assert exclusions.AnswerSettings({"question": "q", "options": ["yes"]}).is_valid()
+    assert not exclusions.AnswerSettings({"question": "q", "options": " , "}).is_valid()

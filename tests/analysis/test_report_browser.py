@@ -1,0 +1,96 @@
+"""The report in a browser: readable on a phone, nothing that a screen reader stumbles over, no script, no foreign request."""
+
+import os
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+
+from analysis.runs import run_analysis
+from analysis.simulate import Crowd, simulate_answers
+from studies import jobs
+from tests.builders import spa_study, user
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+# Where a person wants to look at the pages themselves.
+SHOTS = os.environ.get("HEVAL_SHOTS")
+
+
+@pytest.fixture
+def report(live_server):
+    by = user("jo", is_superuser=True)
+    study = spa_study(by, systems=("ada", "babbage", "curie", "davinci"), target_n=30, prompts=20, rules=[
+        ("not_native", {"question": "fluent", "options": ["yes"]}), ("incoherent", {"tau": 1.1}), ("too_fast", {}),
+    ])  # fmt: skip
+    simulate_answers(study, 32, {"ada": 0, "babbage": 0.6, "curie": 1.2, "davinci": 1.25}, crowd=Crowd(abandoning=0.05))
+    run = run_analysis(study, {"origins": ["robot"], "resamples": 199}, by)
+    return live_server, study, run, by
+
+
+def logged_in(browser, client, server, by, **options):
+    client.force_login(by)
+    context = browser.new_context(**options)
+    cookie = client.cookies["heval"]
+    context.add_cookies([{"name": "heval", "value": cookie.value, "url": server.url}])
+    return context
+
+
+def violations(page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
+    return [(one["id"], one["nodes"][0]["html"][:160]) for one in found.response["violations"]]
+
+
+def shot(page, name):
+    if SHOTS:
+        Path(SHOTS).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
+
+
+def test_pages_are_accessible_and_fit_a_phone(report, browser, client):
+    server, study, run, by = report
+    job = jobs.submit("analyse", study=study, by=by)
+    pages = {
+        "report": reverse("analysis", args=[study.code, run.number]),
+        "list": reverse("analyses", args=[study.code]),
+        "progress": reverse("analysis_progress", args=[study.code, job.code]) + "?still",
+    }
+    for width, scheme in ((1280, "light"), (375, "dark")):
+        context = logged_in(browser, client, server, by, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page = context.new_page()
+        errors, asked = [], []
+        page.on(
+            "console", lambda message, errors=errors: errors.append(message.text) if message.type == "error" else None
+        )
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        for name, path in pages.items():
+            answered = page.goto(server.url + path)
+            assert answered.status == 200
+            for details in page.query_selector_all("details"):
+                details.evaluate("one => one.open = true")
+            page.wait_for_load_state("networkidle")
+            shot(page, f"{name}-{width}-{scheme}")
+            assert violations(page) == [], (name, width, scheme)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{name} scrolls sideways by {wide} px at {width}"
+            broken = page.evaluate("[...document.images].filter(one => !one.naturalWidth).map(one => one.src)")
+            assert not broken and page.evaluate("document.scripts.length") == 0
+        assert not errors
+        assert all(url.startswith(server.url) for url in asked), asked
+        context.close()
+
+
+def test_the_first_screen_says_what_was_found(report, browser, client):
+    server, study, run, by = report
+    context = logged_in(browser, client, server, by, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(server.url + reverse("analysis", args=[study.code, run.number]))
+    claim = page.locator(".claim").first
+    assert claim.bounding_box()["y"] < 600 and claim.inner_text() == "babbage was preferred to ada."
+    shot(page, "report-closed-1280")
+    page.get_by_role("button", name="Run it again").click()
+    page.wait_for_url("**/jobs/**")
+    assert page.locator("progress").count() == 1
+    context.close()

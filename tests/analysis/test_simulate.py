@@ -1,0 +1,106 @@
+"""Robots answer as they are told to, through the functions that a browser reaches, and are told from people."""
+
+import random
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from analysis.frames import assignments_frame, responses_frame
+from analysis.simulate import Crowd, default_preferences, simulate_answers
+from annotators.models import Assignment, PageVisit, Response
+from tests.builders import spa_study
+
+pytestmark = pytest.mark.django_db
+
+
+def test_robots_answer_every_page_and_are_told_from_people():
+    study = spa_study(target_n=10)
+    ended = simulate_answers(study, 12, crowd=Crowd(screened_out=0.2, commenting=0.5), rng=random.Random(3))
+    made = Assignment.objects.filter(study=study)
+    assert set(made.values_list("origin", flat=True)) == {"robot"}
+    assert ended.submitted == made.filter(submitted_at__isnull=False).count()
+    assert ended.screened_out == made.filter(released_reason="screened_out").count() > 0
+    assert ended.submitted + ended.screened_out + ended.turned_away == 12
+    assert not PageVisit.objects.filter(assignment__submitted_at__isnull=False, recorded_at=None).exists()
+    assert Response.objects.filter(question__key="comment").exists()
+    assert len(responses_frame(study)) == 0
+    frame = assignments_frame(study, ("robot",))
+    assert frame["seconds"].dropna().min() > 30, "their times are those of readers"
+
+
+def test_stronger_systems_get_higher_chances_and_ratings():
+    study = spa_study(target_n=30, prompts=20)
+    simulate_answers(study, 30, {"alpha": 0, "beta": 1.5, "gamma": -1.5}, crowd=Crowd(screened_out=0, acquiescent=0))
+    frame = responses_frame(study, ("robot",))
+    chance = frame[frame["x"].notna()].groupby(["x", "y"])["value"].mean()
+    assert chance["beta", "alpha"] == pytest.approx(0.8, abs=0.07) and chance["gamma", "beta"] < 0.15
+    assert chance["beta", "alpha"] + chance["alpha", "beta"] == pytest.approx(1, abs=0.03)
+    rating = frame[frame["protocol"] == "rating"].groupby("system")["value"].mean()
+    assert rating["beta"] > rating["alpha"] > rating["gamma"]
+
+
+def test_acquiescence_favours_whoever_is_named_first():
+    study = spa_study(target_n=20, prompts=20, with_rating=False)
+    simulate_answers(
+        study,
+        20,
+        dict.fromkeys(("alpha", "beta", "gamma"), 0),
+        crowd=Crowd(acquiescent=1, acquiescence=0.2, screened_out=0),
+    )
+    frame = responses_frame(study, ("robot",))
+    assert frame.loc[frame["x"].notna(), "value"].mean() == pytest.approx(0.7, abs=0.04)
+
+
+def test_who_finds_no_place_is_counted():
+    study = spa_study(target_n=3)
+    ended = simulate_answers(study, 6, crowd=Crowd(screened_out=0))
+    assert (ended.submitted, ended.turned_away) == (3, 3)
+
+
+def test_some_leave_before_the_last_page():
+    study = spa_study(target_n=6)
+    ended = simulate_answers(study, 6, crowd=Crowd(screened_out=0, abandoning=1))
+    assert ended.abandoned == 6 and not Assignment.objects.filter(submitted_at__isnull=False).exists()
+
+
+@pytest.mark.parametrize(
+    ("preferences", "message"),
+    [({"alpha": 0, "beta": 1, "gamma": 2, "omega": 3}, "'omega' is no system"), ({"alpha": 0}, "'beta' has none"),
+     ({"alpha": 0, "beta": float("nan"), "gamma": 0}, "'beta' is no finite")],
+)  # fmt: skip
+def test_a_wrong_preference_is_named(preferences, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_answers(spa_study(target_n=3), 1, preferences)
+
+
+def test_the_commands_simulate_and_analyse():
+    study = spa_study(target_n=8)
+    said = StringIO()
+    call_command(
+        "simulate",
+        str(study.code),
+        "--n",
+        "8",
+        "--prefer",
+        "alpha=0",
+        "--prefer",
+        "beta=2",
+        "--prefer",
+        "gamma=0",
+        "--screened-out",
+        "0",
+        stdout=said,
+    )
+    assert "8 submitted, 0 screened out" in said.getvalue() and "beta 2" in said.getvalue()
+    said = StringIO()
+    call_command("analyse", study.title, "--origin", "robot", "--resamples", "199", stdout=said)
+    assert "beta was preferred to alpha." in said.getvalue() and "Analysis 1, result SHA-256" in said.getvalue()
+    for wrong in (["simulate", "nothing"], ["simulate", str(study.code), "--prefer", "alpha"], ["simulate", str(study.code), "--acquiescent", "2"],
+                  ["analyse", str(study.code), "--level", "3"]):  # fmt: skip
+        with pytest.raises(CommandError):
+            call_command(*wrong, stdout=StringIO())
+
+
+def test_default_preferences_are_half_a_point_apart():
+    assert default_preferences(spa_study(target_n=2)) == {"alpha": 0, "beta": 0.5, "gamma": 1.0}

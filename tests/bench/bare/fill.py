@@ -1,0 +1,17 @@
+"""Make the tables and the items. Run in the site's environment."""
+
+import django
+from django.core.management import call_command
+
+from tests.bench.study import text_of
+
+if __name__ == "__main__":
+    django.setup()
+    from tests.bench.bare.models import Item
+    from tests.bench.bare.urls import ITEMS
+
+    call_command("migrate", run_syncdb=True, verbosity=0)
+    Item.objects.bulk_create(
+        Item(prompt=f"Tell of the ferry, number {n}.", left=text_of("left", n), right=text_of("right", n))
+        for n in range(ITEMS)
+    )

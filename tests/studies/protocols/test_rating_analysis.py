@@ -1,0 +1,107 @@
+"""The analysis of ratings against hand-computed numbers."""
+
+import pandas as pd
+import pytest
+
+from studies.models import Contrast
+from studies.protocols.rating.analysis import analyse
+from tests.builders import add_rating, draft_study
+
+pytestmark = pytest.mark.django_db
+
+ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
+RATINGS = {"alpha": [3, 2, 2, 4, 1, 3, 2, 5], "beta": [4, 2, 3, 5, 3, 3, 1, 5]}
+
+
+@pytest.fixture
+def section():
+    study = draft_study(systems=("alpha", "beta"))
+    one = add_rating(study, position=1)
+    systems = {system.name: system for system in study.systems.all()}
+    Contrast.objects.create(study=study, x=systems["beta"], y=systems["alpha"], expected=">")
+    return one
+
+
+def frame_of(section, ratings=RATINGS, prompts=1, **columns):
+    rows = [
+        {
+            "assignment": person, "annotator": f"a{person}", "section": section.position, "question": "overall", "system": system,
+            "prompt": f"p{prompt if prompts > 1 else person}", "sample": 0, "label": "AB"[place], "value": (value - 1) / 4,
+            "is_kept": True, "is_kept_paper": True, **columns,
+        }
+        for place, (system, values) in enumerate(ratings.items())
+        for person, value in enumerate(values)
+        for prompt in range(prompts)
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame.attrs = ATTRS
+    return frame
+
+
+def one(blocks, name, mode="recommended"):
+    return next(block for block in blocks if block.name == name and block.mode == mode).estimates[0]
+
+
+def test_the_papers_difference_and_its_safe_companions(section):
+    blocks = analyse(frame_of(section), [section])
+    differences = [x - y for x, y in zip(RATINGS["beta"], RATINGS["alpha"], strict=True)]
+    paper = one(blocks, "rating.difference", "paper")
+    assert paper.estimate == pytest.approx(sum(differences) / 8) and paper.n == 8
+    above = one(blocks, "rating.superiority")
+    assert above.estimate == pytest.approx(sum(1 if d > 0 else 0.5 if d == 0 else 0 for d in differences) / 8)
+    names = [other.analysis for other in above.sensitivity]
+    assert {"rating.sign_test", "rating.wilcoxon", "rating.cumulative_logit"} <= set(names)
+    guard = one(blocks, "rating.difference").detail["reversal_guard"]
+    assert guard["is_reversal_possible"] and guard["low"] == pytest.approx(paper.estimate - 1)
+    assert above.settings["key"] == "superiority" and paper.settings["key"] == "difference"
+    assert above.test.family_size == paper.test.family_size == 1
+
+
+def test_superiority_does_not_depend_on_the_distances_of_the_points(section):
+    stretched = {1: 1, 2: 1.5, 3: 4.5, 4: 4.6, 5: 5}
+    ratings = {system: [stretched[value] for value in values] for system, values in RATINGS.items()}
+    before, after = (
+        one(analyse(frame_of(section, given), [section]), "rating.superiority") for given in (RATINGS, ratings)
+    )
+    assert before.estimate == after.estimate and before.pvalue == after.pvalue
+
+
+def test_a_system_that_somebody_did_not_rate_drops_that_pair(section):
+    frame = frame_of(section)
+    frame.loc[(frame["system"] == "alpha") & (frame["annotator"] == "a0"), "value"] = float("nan")
+    blocks = analyse(frame, [section])
+    assert one(blocks, "rating.difference", "paper").n == 7
+
+
+def test_several_prompts_keep_the_annotator_as_the_unit(section):
+    blocks = analyse(frame_of(section, prompts=3), [section])
+    assert one(blocks, "rating.difference", "paper").n == 8
+    above = one(blocks, "rating.superiority")
+    assert above.n == 8 and above.n_rows == 24
+    names = [other.analysis for other in above.sensitivity]
+    assert "rating.crossed_mixed" in names
+    checks = next(block for block in blocks if block.name == "rating.checks").estimates
+    assert {"krippendorff_alpha", "split_half_reliability", "rating.position_effect"} == {e.analysis for e in checks}
+
+
+def test_means_weigh_every_annotator_the_same_and_are_not_called_utilities(section):
+    blocks = analyse(frame_of(section), [section])
+    means = {e.settings["system"]: e for e in next(b for b in blocks if b.name == "rating.means").estimates}
+    assert means["alpha"].estimate == pytest.approx(sum(RATINGS["alpha"]) / 8)
+    assert means["alpha"].estimand == "mean rating (not EEU)" and means["alpha"].test is None
+
+
+@pytest.mark.parametrize("people", [0, 1])
+def test_hardly_anybody_is_no_error(section, people):
+    frame = frame_of(section)
+    frame = frame[frame["assignment"] < people]
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [section])
+    assert one(blocks, "rating.superiority").test is None
+    assert one(blocks, "rating.superiority").status in ("no_data", "n_lt_2")
+
+
+def test_all_equal_ratings_are_a_tie(section):
+    blocks = analyse(frame_of(section, {"alpha": [3] * 8, "beta": [3] * 8}), [section])
+    above = one(blocks, "rating.superiority")
+    assert above.estimate == 0.5 and above.status == "zero_variance"

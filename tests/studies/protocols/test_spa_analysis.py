@@ -1,0 +1,137 @@
+"""SPA's analysis against hand-computed numbers: which answers go where, who is left out of what, which tests make a family."""
+
+import pandas as pd
+import pytest
+
+from studies.models import Contrast, Section
+from studies.protocols.spa.analysis import analyse, answers_of
+from tests.builders import add_spa, draft_study
+
+pytestmark = pytest.mark.django_db
+
+ATTRS = {
+    "seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1", "tau": 1.1, "is_after_tau": False, "is_amended": False, "latest_version": 1,
+}  # fmt: skip
+XY = [70, 80, 65, 30, 55, 90]
+YX = [30, 25, 45, 20, 50, 40]
+
+
+def frame_of(section, answers, **columns):
+    """A row for each (person, x, y, percent)."""
+    rows = [
+        {
+            "assignment": person, "annotator": f"a{person}", "ordinal": 1, "batch": person, "section": section.position, "x": x, "y": y,
+            "criterion": "", "value": percent / 100, "is_kept": True, "is_kept_paper": True, "kept:late": True, "design_version": 1, **columns,
+        }
+        for person, x, y, percent in answers
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame.attrs = ATTRS
+    return frame
+
+
+@pytest.fixture
+def section():
+    return add_spa(draft_study(), m=4)
+
+
+def both(section):
+    pairs = [("beta", "alpha", n) for n in XY], [("alpha", "beta", n) for n in YX]
+    return frame_of(section, [(person, *answer) for answers in pairs for person, answer in enumerate(answers)])
+
+
+def block(blocks, name, mode="recommended"):
+    return next(one for one in blocks if one.name == name and one.mode == mode)
+
+
+def test_answers_are_put_by_comparison_and_direction(section):
+    answers = answers_of(both(section), section)
+    assert [one.key for one in answers.comparisons] == ["beta > alpha, section 1", "gamma > beta, section 1"]
+    assert answers.xy[:, 0].tolist() == XY and answers.yx[:, 0].tolist() == YX
+    assert pd.isna(answers.xy[:, 1]).all()
+
+
+def test_a_person_counts_once_at_their_last_batch(section):
+    first = frame_of(section, [(1, "beta", "alpha", 10)])
+    second = frame_of(section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2)
+    frame = pd.concat([second, first])
+    assert answers_of(frame, section).xy[:, 0].tolist() == [90]
+
+
+def test_recommended_combines_both_orders_and_the_paper_takes_one(section):
+    blocks = analyse(both(section), [section])
+    recommended, paper = (block(blocks, "spa.pairs", mode).estimates[0] for mode in ("recommended", "paper"))
+    combined = [(x + 100 - y) / 200 for x, y in zip(XY, YX, strict=True)]
+    assert recommended.estimate == pytest.approx(sum(combined) / 6)
+    assert paper.estimate == pytest.approx(sum(XY) / 600)
+    assert recommended.settings["contrast"]["expected"] == ">" and recommended.settings["key"] == "preference"
+    gap = block(blocks, "spa.order").estimates[0]
+    assert gap.estimate == pytest.approx(sum(x + y - 100 for x, y in zip(XY, YX, strict=True)) / 600)
+
+
+def test_each_estimate_is_made_from_those_kept_for_it(section):
+    frame = both(section)
+    frame.loc[frame["assignment"] == 0, "is_kept"] = False
+    frame.loc[frame["assignment"].isin([0, 1]), "is_kept_paper"] = False
+    frame["kept:late"] = frame["assignment"] != 0
+    blocks = analyse(frame, [section])
+    assert block(blocks, "spa.pairs").estimates[0].n == 5 and block(blocks, "spa.pairs", "paper").estimates[0].n == 4
+    change = next(e for e in block(blocks, "spa.before_after").estimates if e.settings["rule"] == "late")
+    assert (change.detail["n_before"], change.detail["n_after"]) == (6, 5)
+    assert change.sensitivity[0].analysis == "spa.excluded_against_kept"
+
+
+def test_pairs_that_nobody_planned_are_no_part_of_the_family(section):
+    Contrast.objects.filter(x__name="gamma").delete()
+    blocks = analyse(both(section), [section])
+    planned, unplanned = block(blocks, "spa.pairs").estimates
+    assert planned.test.family_size == 1 and planned.settings["contrast"]["is_planned"]
+    assert unplanned.settings["contrast"]["family"] == "not planned" and unplanned.status == "no_data"
+
+
+def test_the_question_asked_the_other_way_round_alone_is_turned(section):
+    section.questions.filter(key="beta-alpha").delete()
+    frame = frame_of(section, [(person, "alpha", "beta", percent) for person, percent in enumerate(YX)])
+    paper = block(analyse(frame, [section]), "spa.pairs", "paper").estimates[0]
+    assert paper.estimate == pytest.approx(1 - sum(YX) / 600) and "y named first" in paper.estimand
+
+
+def test_sections_of_different_exposure_share_a_family_and_are_compared_within_people():
+    study = draft_study(systems=("alpha", "beta"))
+    one = add_spa(study, position=1, m=1)
+    contrast = Contrast.objects.get(study=study)
+    two = Section.objects.create(study=study, position=2, protocol="spa", m=2)
+    for position, (x, y) in enumerate([(contrast.x, contrast.y), (contrast.y, contrast.x)], 1):
+        two.questions.create(position=position, key=f"q{position}", x=x, y=y, text="{x} {y}", scale={"kind": "percent"})
+    answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
+    more = [(p, "beta", "alpha", min(100, n + 5 + p)) for p, n in enumerate(XY)]
+    frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    estimates = block(blocks, "spa.pairs").estimates
+    assert [e.test.family_size for e in estimates] == [2, 2]
+    step = block(blocks, "spa.exposures").estimates[0]
+    differences = [min(100, n + 5 + p) - n for p, n in enumerate(XY)]
+    assert step.estimate == pytest.approx(sum(differences) / 600) and step.n == 6
+
+
+def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
+    study = draft_study()
+    section = add_spa(study, pairs=[("beta", "alpha"), ("gamma", "beta"), ("gamma", "alpha")], both=False)
+    answers = [
+        (p, x, y, n + p)
+        for p in range(8)
+        for x, y, n in (("beta", "alpha", 60), ("gamma", "beta", 65), ("gamma", "alpha", 75))
+    ]
+    blocks = analyse(frame_of(section, answers), [section])
+    strengths = {e.detail["system"]: e.estimate for e in block(blocks, "spa.ranking").estimates if "system" in e.detail}
+    assert strengths["alpha"] == 0 < strengths["beta"] < strengths["gamma"]
+    coherence = block(blocks, "spa.coherence")
+    assert coherence.verdict["cycles"] == [] and coherence.estimates[0].estimate == 0
+
+
+def test_nobody_is_no_error(section):
+    empty = both(section).iloc[:0]
+    empty.attrs = ATTRS
+    blocks = analyse(empty, [section])
+    assert {e.status for e in block(blocks, "spa.pairs").estimates} == {"no_data"}
