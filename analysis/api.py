@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import models, transaction
 from django.db.models import F, Q
-from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from drf_spectacular.generators import SchemaGenerator
@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotators import models as answers
+from annotators.exclude import exclude, reverse_exclusion
 from studies import audit, jobs
 from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
 from studies.lifecycle import NotNow
@@ -108,6 +109,8 @@ def _shaped(shape, row) -> Any:
 
 
 class Studies(APIView):
+    """Studies of which you are a member, and new drafts."""
+
     parameters = (
         *paged(),
         Parameter("state", words, "Only studies in this state.", None, str, tuple(Study.State.values)),
@@ -144,6 +147,8 @@ class Studies(APIView):
 
 
 class StudyDetail(StudyView):
+    """One study: what annotators read, what was planned, where it stands."""
+
     reads = MEMBERS
 
     @documented("A study", shapes.StudySerializer)
@@ -184,6 +189,8 @@ def _object(request) -> dict:
 
 
 class StudyDesign(StudyView):
+    """A version of the frozen design, as JSON text with its hash; of a draft, the design as it would be."""
+
     parameters = (Parameter("version", whole(1, 32767), "A version; the newest when absent.", None, int),)
 
     @documented("The design, as it is hashed", shapes.DesignSerializer, parameters=parameters)
@@ -201,6 +208,8 @@ class StudyDesign(StudyView):
 
 
 class Progress(StudyView):
+    """How many places there are, and how many people took, left and finished them."""
+
     @documented("Counts of places and assignments", shapes.ProgressSerializer)
     def get(self, request, code):
         counted = answers.Assignment.objects.filter(study=self.study, origin="live")
@@ -231,6 +240,8 @@ class BulkView(StudyView):
 
 
 class Systems(BulkView):
+    """What is compared."""
+
     kind = bulk.SYSTEMS
     parameters = paged()
 
@@ -246,6 +257,8 @@ class Systems(BulkView):
 
 
 class Prompts(BulkView):
+    """What the systems were given."""
+
     kind = bulk.PROMPTS
     parameters = (*paged(), Parameter("domain", words, "Only prompts of this domain."))
 
@@ -264,6 +277,8 @@ class Prompts(BulkView):
 
 
 class Outputs(BulkView):
+    """What the systems made of the prompts."""
+
     kind = bulk.OUTPUTS
     parameters = (
         *paged(),
@@ -292,6 +307,8 @@ class Outputs(BulkView):
 
 
 class Batches(StudyView):
+    """What annotators are given, with the items in order."""
+
     parameters = (*paged(), Parameter("arm", words, "Only batches of this arm."))
 
     @documented(
@@ -317,6 +334,8 @@ def _batch(batch: Batch) -> dict[str, Any]:
 
 
 class Assignments(StudyView):
+    """Annotators with batches: where they stand and when. Names are pseudonyms of this study."""
+
     parameters = (
         *paged(),
         Parameter(
@@ -374,14 +393,64 @@ class Responses(StudyView):
 
 
 class Exclusions(StudyView):
-    """What people decided. Rules are part of the design, and their effect of an analysis."""
+    """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
 
     parameters = paged()
 
     @documented("Exclusions", listed("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers")
     def get(self, request, code):
-        rows = answers.Exclusion.objects.filter(assignment__study=self.study).select_related("assignment", "by")
-        return self.paged(rows.annotate(reversal=F("reversed_by__pk")), _exclusion)
+        return self.paged(_exclusions_of(self.study), _exclusion)
+
+    @documented(
+        "Leave assignments out, all of them or none", shapes.ExcludedSerializer, request=shapes.ExcludeSerializer, status=201,
+        tag="answers",
+    )  # fmt: skip
+    def post(self, request, code):
+        serializer = shapes.ExcludeSerializer(data=_object(request))
+        serializer.is_valid(raise_exception=True)
+        asked = serializer.validated_data
+        chosen = _named(self.study, asked["assignments"])
+        made = exclude(chosen, asked["reason"], request.user, asked["note"], asked["reopen"])
+        rows = [
+            _exclusion(row) for row in _exclusions_of(self.study).filter(pk__in=[one.pk for one in made]).order_by("pk")
+        ]
+        return Response({"created": rows}, status=201 if rows else 200)
+
+
+class ReverseExclusion(StudyView):
+    """An exclusion is taken back by another row; both stay on record."""
+
+    @documented(
+        "Take an exclusion back", shapes.ExcludedSerializer, request=shapes.ReverseSerializer, status=201, tag="answers"
+    )
+    def post(self, request, code, number):
+        serializer = shapes.ReverseSerializer(data=_object(request))
+        serializer.is_valid(raise_exception=True)
+        rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
+        found = rows.select_related("assignment__study").first()
+        if found is None:
+            raise Http404
+        made = reverse_exclusion(found, request.user, serializer.validated_data["note"])
+        return Response({"created": [_exclusion(_exclusions_of(self.study).get(pk=made.pk))]}, status=201)
+
+
+def _exclusions_of(study: Study) -> models.QuerySet:
+    rows = answers.Exclusion.objects.filter(assignment__study=study).select_related("assignment", "by")
+    return rows.annotate(reversal=F("reversed_by__pk"))
+
+
+def _named(study: Study, names: list[str]) -> list[answers.Assignment]:
+    """The assignments of these names. A name is made from the code and leads back to it only through all of them."""
+    codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
+    by_name = {assignment_name(code): code for code in codes}
+    errors = [
+        row_error(row, "assignments", f"The study has no assignment “{name}”.")
+        for row, name in enumerate(names, 1)
+        if name not in by_name
+    ]
+    if errors:
+        raise RowErrors(errors)
+    return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
 
 
 def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
@@ -396,6 +465,8 @@ def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
 
 
 class Analyses(StudyView):
+    """Numbered analyses; a POST starts another."""
+
     parameters = paged()
 
     @documented("Analyses", listed("Analysis", shapes.AnalysisSerializer), parameters=parameters, tag="analyses")
@@ -462,6 +533,8 @@ def _fresh_job(job: Job) -> Job:
 
 
 class AnalysisDetail(StudyView):
+    """One analysis with its result."""
+
     @documented("An analysis with its result", shapes.AnalysisResultSerializer, tag="analyses")
     def get(self, request, code, number):
         rows = (
@@ -479,6 +552,8 @@ class AnalysisDetail(StudyView):
 
 
 class Jobs(StudyView):
+    """Long work of this study."""
+
     parameters = paged()
 
     @documented("Jobs", listed("Job", shapes.JobSerializer), parameters=parameters, tag="analyses")
@@ -487,6 +562,8 @@ class Jobs(StudyView):
 
 
 class JobDetail(StudyView):
+    """How far a job is, and what came of it."""
+
     @documented("A job: how far it is, and what came of it", shapes.JobSerializer, tag="analyses")
     def get(self, request, code, job):
         found = Job.objects.filter(study=self.study, code=job).first()
@@ -496,6 +573,8 @@ class JobDetail(StudyView):
 
 
 class JobFile(StudyView):
+    """The file that an export job made. It is kept for a week."""
+
     throttle_scope = "export"
 
     @documented(
@@ -512,7 +591,10 @@ class JobFile(StudyView):
         if path is None:
             raise Http404
         check_outcomes(self.study, found.arguments["origins"])
-        return _download(path.open("rb"), f"{found.arguments['table']}.parquet", "application/vnd.apache.parquet")
+        name = f"{found.arguments['table']}.parquet"
+        return FileResponse(
+            path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
+        )
 
 
 # Exports
@@ -559,6 +641,8 @@ def export_views() -> dict[str, type[ExportView]]:
 
 def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
     class Export(ExportView):
+        """One table of one moment of the database, streamed. X-Heval-Rows says how many rows follow."""
+
         table, form, parameters = name, kind, allowed
 
         @documented(
@@ -573,6 +657,8 @@ def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[E
 
 def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
     class ExportHash(ExportView):
+        """The sha256 of that export and its rows, to check a download against."""
+
         table, form, parameters = name, kind, allowed
 
         @documented(
@@ -610,18 +696,24 @@ class Exports(StudyView):
 
 
 class Codebook(StudyView):
+    """What every column means, with the questions, scales, systems and arms, as JSON."""
+
     @documented("The codebook", OpenApiTypes.OBJECT, tag="exports")
     def get(self, request, code):
         return Response(codebook_of(self.study))
 
 
 class CodebookPage(StudyView):
+    """The codebook in Markdown."""
+
     @documented("The codebook in Markdown", OpenApiTypes.STR, media_type="text/markdown", tag="exports")
     def get(self, request, code):
         return HttpResponse(codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
 
 
 class Archive(StudyView):
+    """Design, stimuli, answers, analyses, figures and codebook in one zip, with a hash of each file."""
+
     throttle_scope = "export"
 
     @documented(

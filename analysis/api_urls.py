@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{study}assignments/", api.Assignments.as_view(), name="api-assignments"),
     path(f"{study}responses/", api.Responses.as_view(), name="api-responses"),
     path(f"{study}exclusions/", api.Exclusions.as_view(), name="api-exclusions"),
+    path(f"{study}exclusions/<int:number>/reverse/", api.ReverseExclusion.as_view(), name="api-exclusion-reverse"),
     path(f"{study}analyses/", api.Analyses.as_view(), name="api-analyses"),
     path(f"{study}analyses/<int:number>/", api.AnalysisDetail.as_view(), name="api-analysis"),
     path(f"{study}jobs/", api.Jobs.as_view(), name="api-jobs"),

@@ -22,6 +22,8 @@ from annotators.channels import keyed
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from studies.models import Study
 
+from .snapshot import _forgiving  # the same reading of damaged texts, without a snapshot: a list is one query
+
 ASSIGNMENTS_AT_ONCE = 1000
 MAX_PROBLEMS = 100
 COUNTED = ("live", "imported")
@@ -235,7 +237,8 @@ def raw_rows(queryset: QuerySet) -> list[tuple]:
         sql, params = compiled(queryset)
     except EmptyResultSet:  # what can match nothing is not sent to the database
         return []
-    with connections["default"].cursor() as cursor:
+    connection = connections["default"]
+    with _forgiving(connection), connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
 

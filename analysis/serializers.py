@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
+from annotators.exclude import REASONS
 from studies.design import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.texts import TextRefused, clean_name, clean_text
@@ -180,14 +181,33 @@ AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENTS)
 
 
 class ExclusionSerializer(serializers.Serializer):
-    number = serializers.IntegerField(read_only=True)
+    number = serializers.IntegerField()
     assignment = serializers.CharField()
     reason = serializers.CharField()
-    note = serializers.CharField(required=False, allow_blank=True)
-    by = serializers.CharField(read_only=True)
-    at = serializers.DateTimeField(read_only=True)
-    reverses = serializers.IntegerField(read_only=True, allow_null=True)
-    is_standing = serializers.BooleanField(read_only=True)
+    note = serializers.CharField(allow_blank=True)
+    by = serializers.CharField()
+    at = serializers.DateTimeField()
+    reverses = serializers.IntegerField(allow_null=True, help_text="The number of the exclusion that was taken back.")
+    is_standing = serializers.BooleanField()
+
+
+class ExcludeSerializer(_Strict, serializers.Serializer):
+    """Leave submitted assignments out of every later analysis. Those that are left out already are passed over."""
+
+    assignments = serializers.ListField(child=Name(max_length=16), min_length=1, max_length=AT_ONCE)
+    reason = serializers.ChoiceField(list(REASONS))
+    note = Words(required=False, default="", allow_blank=True, max_length=2000)
+    reopen = YesNo(default=False, help_text="Open their places for somebody else.")
+
+
+class ReverseSerializer(_Strict, serializers.Serializer):
+    """Take an exclusion back."""
+
+    note = Words(required=False, default="", allow_blank=True, max_length=2000)
+
+
+class ExcludedSerializer(serializers.Serializer):
+    created = ExclusionSerializer(many=True)
 
 
 class AnalysisSerializer(serializers.ModelSerializer):

@@ -3,6 +3,7 @@
 from studies import jobs
 from studies.models import Job
 
+from . import parquet  # noqa: F401 - registers the job that writes Parquet files
 from .report import BadParameters
 from .runs import run_analysis
 from .snapshot import Busy

@@ -1,7 +1,9 @@
 """A client of the REST interface for tests, and studies worth reading over it."""
 
 import json
+from contextlib import contextmanager
 
+from django.db import connection
 from django.test import Client
 
 from analysis.models import AnalysisRun, Figure
@@ -67,3 +69,14 @@ def analysis_of(study, **parameters) -> AnalysisRun:
     )  # fmt: skip
     Figure.objects.create(run=run, name="forest", svg="<svg/>", pdf=b"%PDF")
     return run
+
+
+@contextmanager
+def unguarded():
+    """A cursor that PostgreSQL's triggers let through, as a damaged backup or a careless administrator would be."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL session_replication_role = replica")
+        yield cursor
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL session_replication_role = origin")

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from analysis.flat import assignment_name
 from analysis.models import ApiToken
 from analysis.tokens import create_token, revoke_token
 from annotators.models import Exclusion
@@ -61,6 +62,8 @@ TABLE = (
     ("GET", "studies/{s}/assignments/", None, READ),
     ("GET", "studies/{s}/responses/", None, READ),
     ("GET", "studies/{s}/exclusions/", None, READ),
+    ("POST", "studies/{s}/exclusions/", {"assignments": ["{a}"], "reason": "technical"}, WRITE),
+    ("POST", "studies/{s}/exclusions/{x}/reverse/", {}, WRITE),
     ("GET", "studies/{s}/analyses/", None, READ),
     ("POST", "studies/{s}/analyses/", {}, WRITE),
     ("GET", "studies/{s}/analyses/1/", None, READ),
@@ -99,6 +102,8 @@ def world(owner, settings, tmp_path, monkeypatch):
     )
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
+    first = study.assignments.get()
+    excluded = Exclusion.objects.create(assignment=first, reason="technical", by=owner)
     people = {name: user(name) for name in ("other", "viewer", "coder", "editor")}
     for role in ("viewer", "coder", "editor"):
         for each in (study, draft):
@@ -115,7 +120,14 @@ def world(owner, settings, tmp_path, monkeypatch):
         "expired": api_of(owner, expires_at=past),
         "revoked": Api(raw),
     }
-    return actors, {"s": study.code, "d": draft.code, "j": job.code, "p": made.code}
+    return actors, {
+        "s": study.code,
+        "d": draft.code,
+        "j": job.code,
+        "p": made.code,
+        "x": excluded.pk,
+        "a": assignment_name(first.code),
+    }
 
 
 def test_every_method_of_every_path_is_allowed_to_exactly_those_who_should(world):
@@ -123,6 +135,8 @@ def test_every_method_of_every_path_is_allowed_to_exactly_those_who_should(world
     wrong = []
     for method, path, body, expected in TABLE:
         for actor in ACTORS:
+            if body and "assignments" in body:
+                body = {**body, "assignments": [names["a"]]}
             answer = actors[actor].send(method, path.format(**names), body)
             body_of(answer)
             wanted = expected[actor]
@@ -138,7 +152,7 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
     published = json.loads(Api().get("schema/").content)["paths"]
     declared = {(method.upper(), path) for path, methods in published.items() for method in methods}
     in_table = {
-        (method, "/api/v1/" + re.sub(r"\{[sd]\}", "{code}", path).replace("{j}", "{job}").replace("{p}", "{job}").replace("/1/", "/{number}/"))
+        (method, "/api/v1/" + re.sub(r"\{[sd]\}", "{code}", path).replace("{j}", "{job}").replace("{p}", "{job}").replace("/1/", "/{number}/").replace("{x}", "{number}"))
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")
     }  # fmt: skip
@@ -284,10 +298,10 @@ def test_a_draft_is_changed_once_and_a_stale_change_is_refused(owner):
     assert AuditEvent.objects.get(study=study, verb="edit").data == {"columns": ["contact"]}
 
 
-def test_a_launched_study_keeps_its_design_and_may_change_its_title(owner):
+def test_a_launched_study_keeps_its_design_over_rest_too(owner):
     study, api = spa_study(owner), api_of(owner)
     assert api.patch(f"studies/{study.code}/", {"consent": "Other words."}).status_code == 409
-    assert api.patch(f"studies/{study.code}/", {"title": "Other"}).status_code == 200
+    assert api.patch(f"studies/{study.code}/", {"title": "Other"}).status_code == 409
     assert api.post(f"studies/{study.code}/systems/", {"name": "late"}).status_code == 409
 
 
@@ -417,6 +431,39 @@ def test_exclusions_tell_whether_they_stand(owner):
     assert len(rows) == 3
     reasons = [row["exclusion"] for row in api.get(f"studies/{study.code}/assignments/").json()["results"]]
     assert reasons == ["copied_text", None]
+
+
+def test_people_are_left_out_and_taken_back_over_rest(owner):
+    study, api = closed_study(owner, 2), api_of(owner)
+    path = f"studies/{study.code}/exclusions/"
+    names = [row["assignment"] for row in api.get(f"studies/{study.code}/assignments/").json()["results"]]
+    bad = api.post(path, {"assignments": [names[0], "f" * 16], "reason": "technical"})
+    assert (bad.status_code, bad.json()["errors"][0]["row"], bad.json()["errors"][0]["field"]) == (
+        400,
+        2,
+        "assignments",
+    )
+    for body in ({}, {"assignments": names}, {"assignments": names, "reason": "dull"}, {"assignments": [], "reason": "technical"},
+                 {"assignments": "x", "reason": "technical"}, {"assignments": names, "reason": "technical", "reopen": "yes"}):  # fmt: skip
+        assert api.post(path, body).status_code == 400, body
+    assert (
+        api.post(path, {"assignments": names, "reason": "other"}).status_code == 409
+    )  # says nothing of what other means
+    assert (
+        api.post(path, {"assignments": names, "reason": "technical", "reopen": True}).status_code == 409
+    )  # closed: no place opens
+    assert not Exclusion.objects.exists()
+    made = api.post(path, {"assignments": names[:1], "reason": "technical"})
+    assert (made.status_code, made.json()["created"][0]["assignment"]) == (201, names[0])
+    assert api.post(path, {"assignments": names[:1], "reason": "technical"}).json() == {"created": []}
+    number = made.json()["created"][0]["number"]
+    assert api.post(f"{path}{number}/reverse/", {}).status_code == 201
+    assert api.post(f"{path}{number}/reverse/", {}).status_code == 409
+    assert [row["is_standing"] for row in api.get(path).json()["results"]] == [False, False]
+    elsewhere = closed_study(owner, 1)
+    assert api.post(f"studies/{elsewhere.code}/exclusions/{number}/reverse/", {}).status_code == 404
+    foreign = api.post(f"studies/{elsewhere.code}/exclusions/", {"assignments": names[:1], "reason": "technical"})
+    assert foreign.status_code == 400
 
 
 # Lists

@@ -4,6 +4,9 @@ import base64
 import json
 
 import pytest
+from django.conf import settings as django_settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from analysis import strict_json
 from studies.models import Study
@@ -108,10 +111,10 @@ def test_a_compressed_body_is_refused(draft):
     assert answer.status_code == 415
 
 
-def test_a_body_of_33_megabytes_is_refused_before_it_is_read(draft, settings):
+def test_a_body_of_33_megabytes_is_refused_before_it_is_read(draft, monkeypatch):
     body = prompt(text="x" * (33 * 1024 * 1024))
     assert draft.api.post(f"studies/{draft.code}/prompts/", body).status_code == 413
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+    monkeypatch.setattr(django_settings, "DATA_UPLOAD_MAX_MEMORY_SIZE", 100)
     assert draft.api.post(f"studies/{draft.code}/prompts/", prompt(text="x" * 200)).status_code == 413
     assert draft.api.post(f"studies/{draft.code}/prompts/", prompt()).status_code == 201
 
@@ -193,6 +196,28 @@ def test_an_unhandled_study_is_not_told_from_a_foreign_one(draft):
     assert Study.objects.filter(code=unknown).count() == 0
     answers = {draft.api.get(f"studies/{code}/responses/").content for code in (foreign.code, unknown)}
     assert len(answers) == 1
+
+
+names = st.sampled_from(
+    ["key", "text", "system", "prompt", "name", "sample", "is_empty", "attributes", "title", "reward", "target_n", "note", "origins"]
+) | st.text(max_size=5)  # fmt: skip
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+    | st.sampled_from(["alpha", "p000", "p001", "٣", "1e5", "\u200b", "=1", "x" * 300, 10**40]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4), max_leaves=8,
+)  # fmt: skip
+rows = st.dictionaries(names, values, max_size=6) | values
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.lists(rows, max_size=3) | rows)
+def test_no_body_whatsoever_makes_an_error_of_ours(draft, body):
+    sent = json.dumps(body)
+    if len(sent) < 5000:
+        for method, path in (("POST", "systems/"), ("POST", "prompts/"), ("POST", "outputs/"), ("PATCH", ""), ("POST", "exclusions/"),
+                             ("POST", "analyses/"), ("POST", "exports/")):  # fmt: skip
+            answer = draft.api.send(method, f"studies/{draft.code}/{path}", sent.encode())
+            assert answer.status_code in (200, 201, 202, 400, 409, 429), (path, sent)
 
 
 # The parser by itself
