@@ -5,11 +5,19 @@ BIN := $(VENV)/bin
 HEVAL := $(BIN)/python -m heval_site.cli
 # Where `make demo` and `make up` keep database, media and secrets.
 export HEVAL_HOME ?= $(CURDIR)/state
+# What asks the database in its own way: places, answers, guards, drawing, jobs, imports, exports, reports. Pages and forms need one.
+POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_contract_examples.py tests/annotators/test_races.py \
+	tests/annotators/test_record.py tests/annotators/test_tasks.py tests/annotators/test_admin_collecting.py tests/heval_site \
+	tests/studies/test_bundle.py tests/studies/test_constraints.py tests/studies/test_draw.py tests/studies/test_guards.py \
+	tests/studies/test_jobs.py tests/studies/test_lifecycle.py tests/studies/test_admin_acts.py tests/test_robots.py \
+	tests/analysis/test_api.py tests/analysis/test_archive.py tests/analysis/test_exclusions.py tests/analysis/test_exports.py \
+	tests/analysis/test_frames.py tests/analysis/test_report.py tests/analysis/test_runs.py tests/analysis/test_snapshot.py \
+	tests/analysis/test_simulate.py
 # Processes of the test run; 0: in this one.
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: help demo up test test-slow test-postgres lint format locks clean
+.PHONY: help demo up test test-slow test-postgres bench lint format locks clean
 
 help:
 	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
@@ -17,6 +25,7 @@ help:
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make test-postgres  the tests that touch the database, on the server of HEVAL_TEST_DATABASE_URL"
+	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
 	@echo "make lint        ruff, mypy, import contracts, migrations, Dockerfile"
 	@echo "make locks       requirements*.lock from pyproject.toml (needs uv)"
 
@@ -33,7 +42,10 @@ test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --slow $(ARGS)
 
 test-postgres: $(VENV)/.installed-dev
-	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(POSTGRES_TESTS) $(ARGS)
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.bench.annotator_cycle $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -142,23 +142,28 @@ def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
     return choose.select_for_update(of=("self",), no_key=True).first()
 
 
+def _newest_design(study: Study) -> Design | None:
+    """Without its canonical text, which is as long as the study is large."""
+    return Design.objects.filter(study=study).defer("canonical").order_by("version").last()
+
+
 def _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented) -> Assignment:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
-    design = Design.objects.filter(study=study).order_by("version").last()
+    design = _newest_design(study)
     taken = {a.ordinal for a in past if not a.released_at}
     assignment = Assignment.objects.create(
         study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
         external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken), reserved_until=lease(study.start_window_seconds),
         consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
     )  # fmt: skip
-    assignment.refresh_from_db()  # the times above are the database's
+    assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
     return assignment
 
 
 def _turned_away(study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
     return Assignment.objects.create(
         study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=external_ids or {}, trust=trust,
-        design=Design.objects.filter(study=study).order_by("version").last(), released_at=Now(), released_reason=Released.FULL,
+        design=_newest_design(study), released_at=Now(), released_reason=Released.FULL,
     )  # fmt: skip
 
 

@@ -1,51 +1,112 @@
-"""Queries that Django compiles once.
+"""Statements that Django compiles once.
 
-The ORM builds and compiles a query anew each time it is asked: for a row by its key that takes several times as long as the
-database's answer. The few queries that every page asks are still written in the ORM's words, compiled at their first use,
-and run by a plain cursor from then on.
+The ORM builds and compiles a query anew each time: for a row by its key that takes several times as long as the database's
+answer. The few statements of every page are still written in the ORM's words; they are compiled at their first use, and run
+by a plain cursor from then on.
 """
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Model, QuerySet
+from django.db.models import Model
+from django.db.models.sql import UpdateQuery
 
-# What stands for a value while a query is compiled: found again among the parameters.
+# What stands for a value while a statement is compiled: found again among the parameters.
 STAND_INS: dict[type, Callable[[int], Any]] = {int: lambda n: 7_310_000_000 + n, str: lambda n: f"stand-in {n}"}
 
 
-class Prepared:
-    """``build`` takes a value of each of ``kinds`` and gives a QuerySet of ``values_list``; calling gives its rows."""
+class _Prepared:
+    """``build`` takes a value of each of ``kinds`` and says what is asked or changed."""
 
-    def __init__(self, build: Callable[..., QuerySet], *kinds: type):
+    def __init__(self, build: Callable[..., Any], *kinds: type):
         self.build, self.kinds = build, kinds
 
+    @cached_property
+    def compiled(self) -> tuple[str, list[tuple[int | None, Any]], tuple]:
+        """The statement, where each of its parameters comes from, and what makes Python's values of the database's."""
+        stand_ins = [STAND_INS[kind](n) for n, kind in enumerate(self.kinds)]
+        compiler = self.query(self.build(*stand_ins)).get_compiler(DEFAULT_DB_ALIAS)
+        sql, parameters = compiler.as_sql()
+        origins = [(stand_ins.index(one), None) if one in stand_ins else (None, one) for one in parameters]
+        if {place for place, _ in origins if place is not None} != set(range(len(stand_ins))):
+            raise ValueError(f"A value does not reach its statement as it is: {sql}")
+        return sql, origins, self.converters(compiler)
+
+    @staticmethod
+    def query(built):
+        return built.query
+
+    @staticmethod
+    def converters(compiler) -> tuple:
+        return ()
+
+    def run(self, cursor, values: Sequence[Any]) -> None:
+        sql, origins, _ = self.compiled
+        cursor.execute(sql, [constant if place is None else values[place] for place, constant in origins])
+
+
+class Select(_Prepared):
+    """``build`` gives a QuerySet of ``values_list``; calling gives its rows."""
+
     def __call__(self, *values: Any) -> list[tuple]:
-        sql, parameters, converters = self._compiled
         with connection.cursor() as cursor:
-            cursor.execute(sql, [values[place] if place is not None else constant for place, constant in parameters])
+            self.run(cursor, values)
             rows = cursor.fetchall()
+        converters = self.compiled[2]
         return [self._converted(row, converters) for row in rows] if converters else rows
 
     @staticmethod
-    def _converted(row: tuple, converters) -> tuple:
+    def converters(compiler) -> tuple:
+        return tuple(compiler.get_converters([selected for selected, *_ in compiler.select]).items())
+
+    @staticmethod
+    def _converted(row: tuple, converters: tuple) -> tuple:
         values = list(row)
         for place, (functions, expression) in converters:
             for function in functions:
                 values[place] = function(values[place], expression, connection)
         return tuple(values)
 
-    @cached_property
-    def _compiled(self):
-        """The statement, where each of its parameters comes from, and what makes Python's values of the database's."""
-        stand_ins = [STAND_INS[kind](n) for n, kind in enumerate(self.kinds)]
-        compiler = self.build(*stand_ins).query.get_compiler(DEFAULT_DB_ALIAS)
-        sql, parameters = compiler.as_sql()
-        converters = compiler.get_converters([selected for selected, *_ in compiler.select])
-        origins = [(stand_ins.index(one), None) if one in stand_ins else (None, one) for one in parameters]
-        return sql, origins, tuple(converters.items())
+
+class Update(_Prepared):
+    """``build`` gives a QuerySet and the columns to set; calling gives the number of rows that it found."""
+
+    def __call__(self, *values: Any) -> int:
+        with connection.cursor() as cursor:
+            self.run(cursor, values)
+            return cursor.rowcount
+
+    @staticmethod
+    def query(built):
+        rows, columns = built
+        query = rows.query.chain(UpdateQuery)
+        query.add_update_values(columns)
+        return query
+
+
+@lru_cache(maxsize=256)
+def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, tail: str) -> str:
+    quoted = connection.ops.quote_name
+    names = ", ".join(quoted(model._meta.get_field(name).column) for name in columns)
+    places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * rows)
+    # Names of our own tables and columns, and nothing that came from outside.
+    return f"INSERT INTO {quoted(model._meta.db_table)} ({names}) VALUES {places}{tail}"  # noqa: S608
+
+
+def insert(
+    model: type[Model], columns: tuple[str, ...], rows: Iterable[Model], *, ignores_conflicts: bool = False
+) -> None:
+    """Insert these columns of new rows, in one statement; the database's own defaults fill the others."""
+    rows = list(rows)
+    if not rows:
+        return
+    fields = [model._meta.get_field(name) for name in columns]
+    sql = _insertion(model, columns, len(rows), " ON CONFLICT DO NOTHING" if ignores_conflicts else "")
+    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
 
 
 def columns_of(model: type[Model], *names: str) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ whoever comes second finds that a row was changed already.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.http import QueryDict
 
@@ -20,7 +22,7 @@ from studies.protocols import Ask
 from .assign import ENDS_PARTICIPATION, Released, lease, release, revive
 from .models import Assignment, PageVisit, Response
 from .pages import Step, Walk, page_as_shown, walk_of, way_of
-from .prepared import Prepared, columns_of
+from .prepared import Select, Update, columns_of, insert
 
 SKIP = ".skip"
 # What a page may send beside its answers.
@@ -105,7 +107,7 @@ def standing_of(assignment: Assignment) -> Standing:
 
 
 OF_VISIT = columns_of(PageVisit)
-_visits = Prepared(
+_visits = Select(
     lambda assignment, before, key: PageVisit.objects.filter(assignment=assignment, key__in=[before, key]).values_list(*OF_VISIT),
     int, str, str,
 )  # fmt: skip
@@ -284,8 +286,29 @@ class _Raced(Exception):
     """Another request recorded this page first."""
 
 
+def _live(pk: int) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None, withdrawn_at=None)
+
+
+@lru_cache(maxsize=64)
+def _extension(seconds: int) -> Update:
+    """Keep a live assignment's place for so long from now."""
+    return Update(lambda pk: (_live(pk), {"reserved_until": lease(seconds)}), int)
+
+
+_recording = Update(
+    lambda seconds, pk: (
+        PageVisit.objects.filter(pk=pk, recorded_at=None), {"recorded_at": Now(), "draft": None, "active_seconds": seconds}
+    ),
+    int, int,
+)  # fmt: skip
+OF_RESPONSE = (
+    "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
+    "position",
+)  # fmt: skip
+
+
 def _store(assignment, visit, rows, following, is_screened_out, active_seconds) -> None:
-    live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None, withdrawn_at=None)
     for _ in range(2):
         with transaction.atomic():
             if is_screened_out and assignment.batch_id:
@@ -293,9 +316,9 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
             # This update is the lock: it waits for whoever holds the row and then finds the truth.
             if following is None and not is_screened_out:
-                is_live = live.update(submitted_at=Now(), started_at=Coalesce("started_at", Now()))
+                is_live = _live(assignment.pk).update(submitted_at=Now(), started_at=Coalesce("started_at", Now()))
             else:
-                is_live = live.update(reserved_until=lease(assignment.study.idle_lease_seconds))
+                is_live = _extension(assignment.study.idle_lease_seconds)(assignment.pk)
             if is_live:
                 _write(visit, rows, active_seconds)
                 if is_screened_out:
@@ -315,10 +338,9 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
 
 
 def _write(visit: PageVisit, rows: list[Response], active_seconds: int) -> None:
-    unrecorded = PageVisit.objects.filter(pk=visit.pk, recorded_at=None)
-    if not unrecorded.update(recorded_at=Now(), draft=None, active_seconds=max(visit.active_seconds, active_seconds)):
+    if not _recording(max(visit.active_seconds, active_seconds), visit.pk):
         raise _Raced
-    Response.objects.bulk_create(rows)
+    insert(Response, OF_RESPONSE, rows)
 
 
 def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sent) -> Outcome:

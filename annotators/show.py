@@ -12,7 +12,7 @@ from studies.protocols import Ask, Page
 
 from .models import Assignment
 from .pages import media_id
-from .prepared import Prepared
+from .prepared import Select
 from .record import SKIP, Sent, input_names
 
 cached_markdown = lru_cache(maxsize=512)(rendered)
@@ -50,7 +50,7 @@ class ShownField:
     label: str
     position: int | None
     value: str = ""
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict, hash=False)
     error: str = ""
     skip_reasons: tuple[tuple[str, str], ...] = ()
     skip_value: str = ""
@@ -59,6 +59,11 @@ class ShownField:
     @property
     def id(self) -> str:
         return self.slot.replace(".", "-")
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nobody has typed here: then it tells nothing of an annotator. A field of several inputs never says so."""
+        return not (self.value or self.values or self.error or self.skip_value or self.field.inputs)
 
     @property
     def skip_name(self) -> str:
@@ -203,9 +208,9 @@ def _first(values: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def _texts(items: int) -> Prepared:
+def _texts(items: int) -> Select:
     """The query for the texts of so many items."""
-    return Prepared(
+    return Select(
         lambda *ids: Exposure.objects.filter(item__in=ids).order_by().values_list(
             "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty",
             "output__language", "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",

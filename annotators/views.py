@@ -20,7 +20,7 @@ from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .pages import media_names, page_as_shown, plan_of, shown_of
-from .prepared import Prepared, columns_of
+from .prepared import Select, columns_of, insert
 from .receipts import receipt_of
 from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
 from .show import cached_markdown, shown_page, stored_texts
@@ -70,6 +70,8 @@ def for_annotators(view):
         response.headers.setdefault("Content-Security-Policy", policy())
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Robots-Tag"] = "noindex"
+        # Else the web server sends it in chunks: three writes for one.
+        response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
 
     return wrapped
@@ -216,7 +218,7 @@ OF_ASSIGNMENT = columns_of(
     "submitted_at", "withdrawn_at", "released_at", "released_reason",
 )  # fmt: skip
 OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes")
-_on_page = Prepared(
+_on_page = Select(
     lambda code: Assignment.objects.filter(code=code).values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY)),
     str,
 )  # fmt: skip
@@ -285,7 +287,7 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
     made = PageVisit(
         assignment=assignment, key=key, shown=shown_of(step.page, assignment), layout=before.layout if before else ""
     )
-    PageVisit.objects.bulk_create([made], ignore_conflicts=True)
+    insert(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), [made], ignores_conflicts=True)
     if assignment.started_at is None:
         assign.begin(assignment)
     return made

@@ -227,7 +227,9 @@ def measure_process(pair: Pair, say: Callable) -> dict:
 
 def start_seconds(pair: Pair) -> float:
     """`heval up` on the database that is there, until an annotator's landing page is answered."""
-    twin = Site(pair.ours.home, pair.ours.application, "heval_site.settings", pair.ours.environment.get("DATABASE_URL", ""))
+    twin = Site(
+        pair.ours.home, pair.ours.application, "heval_site.settings", pair.ours.environment.get("DATABASE_URL", "")
+    )
     door = json.loads(pair.ours.run("tests.bench.study", "door", "4", "4"))["door"]
     with (pair.ours.home / "up.log").open("a") as log:
         began = time.monotonic()
@@ -259,8 +261,18 @@ def verdicts(found: dict) -> list[str]:
                 judge(f"{database}, {most} clients: {words}", value, sign, bound)
             if 8 in cycles and most > 8:
                 steady = cycles[most]["ours"]["per_second"] / cycles[8]["ours"]["per_second"]
-                judge(f"{database}: cycles per second at {most} of those at 8", steady, ">=", 0.95 if database == "postgres" else 0.9)
-            judge(f"{database}: bytes of a page, its stimuli included", cycles[most]["ours"]["page_bytes"], "<=", 14 * 1024)
+                judge(
+                    f"{database}: cycles per second at {most} of those at 8",
+                    steady,
+                    ">=",
+                    0.95 if database == "postgres" else 0.9,
+                )
+            judge(
+                f"{database}: bytes of a page, its stimuli included",
+                cycles[most]["ours"]["page_bytes"],
+                "<=",
+                14 * 1024,
+            )
         if flat := parts.get("flat"):
             judge(f"{database}: page 980 to page 20", flat["page_980_of_page_20"], "<=", 1.05)
             judge(f"{database}: a study ten times as large", flat["study_ten_times_as_large"], "<=", 1.05)
@@ -278,7 +290,9 @@ def main(arguments: list[str] | None = None) -> dict:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--databases", default="sqlite,postgres")
     parser.add_argument("--only", default="load,flat,process")
-    parser.add_argument("--json", metavar="FILE", help="write everything there; - for standard output, and nothing else")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write everything there; - for standard output, and nothing else"
+    )
     options = parser.parse_args(arguments)
     clients = [int(n) for n in options.clients.split(",")]
     parts = options.only.split(",")

@@ -1,6 +1,6 @@
 """Studies to be answered by clients: ratings of two systems, one prompt a page. Run in a site's environment; prints JSON.
 
-    python -m tests.bench.study NAME PLACES PAGES [SECTIONS]
+python -m tests.bench.study NAME PLACES PAGES [SECTIONS]
 """
 
 import json
@@ -8,7 +8,47 @@ import sys
 
 import django
 
-WORDS = ["the", "old", "ferry", "left", "its", "mooring", "before", "dawn", "and", "nobody", "on", "the", "quay", "could", "say", "who", "had", "paid", "the", "pilot", "or", "why", "the", "lamps", "were", "out", "while", "the", "harbour", "master", "counted", "ropes", "and", "waited", "for", "the", "tide", "to", "turn"]
+WORDS = [
+    "the",
+    "old",
+    "ferry",
+    "left",
+    "its",
+    "mooring",
+    "before",
+    "dawn",
+    "and",
+    "nobody",
+    "on",
+    "the",
+    "quay",
+    "could",
+    "say",
+    "who",
+    "had",
+    "paid",
+    "the",
+    "pilot",
+    "or",
+    "why",
+    "the",
+    "lamps",
+    "were",
+    "out",
+    "while",
+    "the",
+    "harbour",
+    "master",
+    "counted",
+    "ropes",
+    "and",
+    "waited",
+    "for",
+    "the",
+    "tide",
+    "to",
+    "turn",
+]
 PER_BATCH = 4
 
 

@@ -481,7 +481,7 @@ BAD_FILES = [
     ("surrogate", b'{"prompt_key": "p1", "prompt_text": "\\ud800"}\n', "t.jsonl", 1, "surrogate"),
     ("nul escape", b'{"prompt_key": "p1", "prompt_text": "a\\u0000"}\n', "t.jsonl", 1, "NUL"),
     ("nul byte", (HEAD + "p1,P,ada,a\0b\n").encode(), "t.csv", 2, "NUL"),
-    ("gzip", gzip.compress(GOOD.encode()), "t.csv", None, "gzip"),
+    ("gzip", gzip.compress(GOOD.encode(), mtime=0), "t.csv", None, "gzip"),
     ("excel", b"PK\x03\x04 and so on", "t.csv", None, "zip archive"),
     ("not a zip", b"PK\x03\x04 and so on", "t.zip", None, "not a zip"),
     ("other kind", b"x", "t.parquet", None, "not a table"),
