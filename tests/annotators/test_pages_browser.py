@@ -427,7 +427,7 @@ def test_the_layout_is_kept_for_the_pages_that_follow(visit):
     person.give_chances()
     person.go("s3.p1")
     assert page.locator(".items.one").count() == 1
-    assert set(PageVisit.objects.filter(layout="one").values_list("key", flat=True)) == {"s2.read"}
+    assert set(PageVisit.objects.filter(layout="one").values_list("key", flat=True)) == {"s2.read", "s2.ask", "s3.p1"}
 
 
 # Answers
