@@ -17,6 +17,7 @@ PAGES = docs.read_pages()
 FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Files that the examples tell a reader to write, or that only a server or a user has.
 NOT_OURS = {
+    "codebook.md",  # of the REST interface
     "studies/protocols/best.py", "templates/protocols/best.html", "tests/studies/test_best.py", "protocols/best.html",
     "annotators/channels/library.py", "tests/annotators/test_library.py",
 }  # fmt: skip
