@@ -1,0 +1,121 @@
+"""What a page may cost: few queries, few bytes, and nothing that grows with what was answered before or with the study."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.template.loader import get_template
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from annotators import assign
+from annotators.models import PageVisit
+from annotators.pages import way_of
+from annotators.record import standing_at, standing_of
+from annotators.show import ShownField
+from annotators.templatetags.annotate import _blank, drawn
+from studies.fields import WholeNumber
+from studies.protocols import REGISTRY, Protocol
+from tests.builders import add_rating, draft_study, launched, recruitment, spa_study
+from tests.players import answered, claimed
+
+pytestmark = pytest.mark.django_db
+PAGES = 16
+
+
+def rating_study(**columns):
+    study = draft_study(systems=("alpha", "beta"), prompts=PAGES + 4, instructions="", **columns)
+    add_rating(study, position=1, m=PAGES)
+    return launched(study)
+
+
+def costs_of_cycle(client, assignment, number: int) -> tuple[int, int, bytes]:
+    """Queries of the page's GET and of its POST, and the page."""
+    path = f"/p/{assignment.code}/s1.p{number}/"
+    with CaptureQueriesContext(connection) as looking:
+        page = client.get(path)
+    names = dict(re.findall(r'type="radio" name="([^"]+)" value="([^"]+)"', page.content.decode()))
+    with CaptureQueriesContext(connection) as sending:
+        assert client.post(path, names | {"go": "1"}).status_code == 302
+    return *([len(one) for one in (looking, sending)]), page.content
+
+
+def test_a_page_asks_few_queries_and_the_last_as_few_as_the_first():
+    study = rating_study(target_n=2)
+    client, assignment = Client(), claimed(study, "w", recruitment(study))
+    costs = [costs_of_cycle(client, assignment, number) for number in range(1, PAGES + 1)]
+    looking, sending = ({cost[n] for cost in costs[1:-1]} for n in (0, 1))
+    assert len(looking) == len(sending) == 1, costs
+    # A savepoint in place of BEGIN and COMMIT counts for two within a test.
+    assert looking.pop() <= 6 and sending.pop() <= 8
+    texts = sum(len(text) for text in re.findall(rb'<div class="words[^>]*>(.*?)</div>', costs[3][2], re.DOTALL))
+    assert len(costs[3][2]) - texts < 14 * 1024
+
+
+def test_no_more_is_read_at_a_late_page_than_at_an_early_one():
+    study = rating_study(target_n=1)
+    assignment = claimed(study, "w")
+    for number in range(1, PAGES):
+        answered(assignment, f"s1.p{number}")
+    late = standing_at(assignment, f"s1.p{PAGES}")
+    assert len(late.visits) <= 2 and late.is_next(f"s1.p{PAGES}") and not late.answers
+    assert not standing_at(assignment, "s1.p3").is_next("s1.p3")
+    assert late.next_key == standing_of(assignment).next_key == f"s1.p{PAGES}"
+
+
+def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
+    study = rating_study(target_n=1)
+    assignment = claimed(study, "w")
+    assert way_of(assignment).fixed is not None
+
+    def pages(self, section, items, answers):
+        every = Protocol.pages(self, section, items, answers)
+        return every if answers.get("s1.q1.i1.A") == 5 else every[:2]
+
+    monkeypatch.setattr(type(REGISTRY["rating"]), "pages", pages)
+    other = claimed(rating_study(target_n=1), "w")
+    assert way_of(other).fixed is None
+    assert answered(other, "s1.p1", **{"s1.q1.i1.A": "5"}).following == "s1.p2"
+    assert len(standing_of(other).steps) == PAGES
+
+
+def test_the_layout_that_was_chosen_stays_chosen():
+    study = rating_study(target_n=1)
+    client, assignment = Client(), claimed(study, "w", recruitment(study))
+    client.get(f"/p/{assignment.code}/s1.p1/")
+    client.post(f"/p/{assignment.code}/s1.p1/", {"layout": "one"})
+    for number in (1, 2, 3):
+        costs_of_cycle(client, assignment, number)
+    assert set(PageVisit.objects.filter(assignment=assignment).values_list("layout", flat=True)) == {"one"}
+    assert 'class="items one"' in client.get(f"/p/{assignment.code}/s1.p4/").content.decode()
+
+
+def shown(**options) -> ShownField:
+    return ShownField("s1.q1.i1.A", WholeNumber(), "How good?", "<p>Help</p>", "A", 1, **options)
+
+
+def test_only_fields_in_which_nobody_typed_are_kept():
+    from django.template import Context
+
+    _blank.cache_clear()
+    kept = drawn(Context({}), shown())
+    assert _blank.cache_info().currsize == 1
+    assert str(kept) == get_template("annotate/fields/number.html").template.render(Context({"field": shown()}))
+    for typed in ({"value": "7 secrets"}, {"error": "no"}, {"skip_value": "no", "skip_reasons": (("no", "No"),)}):
+        assert drawn(Context({}), shown(**typed)) != kept
+    assert _blank.cache_info().currsize == 1
+    assert drawn(Context({"nth": "2 of 3"}), shown()) != kept and drawn(Context({}), shown(is_locked=True)) != kept
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts the steps of SQLite's own machine")
+def test_a_claim_does_not_look_at_every_item_of_every_batch():
+    study = spa_study(target_n=60, prompts=30, m=20)
+    for person in "abc":
+        claimed(study, person)
+    steps = []
+    connection.connection.set_progress_handler(lambda: steps.append(1) and None, 1000)
+    try:
+        assert assign.claim_batch(study, assign.annotator_of("panel", "d")).outcome == "claimed"
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    assert len(steps) < 60, f"{len(steps)},000 steps"

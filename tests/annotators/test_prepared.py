@@ -1,0 +1,76 @@
+"""Prepared statements do what the ORM would do, and are compiled once."""
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS
+
+from annotators.models import PageVisit, Response
+from annotators.prepared import Select, Update, columns_of, insert
+from annotators.record import OF_RESPONSE, OF_VISIT
+from tests.builders import spa_study
+from tests.players import claimed, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+def visits_of(assignment: int, key: str):
+    return PageVisit.objects.filter(assignment=assignment, key=key).values_list(*OF_VISIT)
+
+
+def test_a_select_gives_the_rows_and_the_values_of_the_orm():
+    one, two = (submitted(spa_study(target_n=2), person) for person in "ab")
+    select = Select(visits_of, int, str)
+    for assignment in (one, two):
+        for key in ("s1", "s2.read", "nowhere"):
+            assert select(assignment.pk, key) == list(visits_of(assignment.pk, key))
+    visit = PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, select(one.pk, "s2.ask")[0])
+    stored = PageVisit.objects.get(assignment=one, key="s2.ask")
+    assert all(getattr(visit, name) == getattr(stored, name) for name in OF_VISIT) and visit.shown["questions"]
+
+
+def test_it_is_compiled_once():
+    built = []
+
+    def build(assignment, key):
+        built.append(key)
+        return visits_of(assignment, key)
+
+    select = Select(build, int, str)
+    assert [select(n, "x") for n in range(5)] == [[]] * 5 and len(built) == 1
+
+
+def test_a_value_that_would_not_reach_the_statement_is_refused():
+    with pytest.raises(ValueError, match="does not reach"):
+        Select(lambda assignment: PageVisit.objects.filter(assignment=1).values_list("pk"), int)(7)
+
+
+def test_an_update_changes_the_rows_that_it_names_and_counts_them():
+    one = submitted(spa_study(target_n=1), "a")
+    update = Update(lambda seconds, pk: (PageVisit.objects.filter(pk=pk), {"active_seconds": seconds}), int, int)
+    first, second = PageVisit.objects.filter(assignment=one).order_by("pk")[:2]
+    assert update(41, first.pk) == 1 and update(5, 0) == 0
+    assert [PageVisit.objects.get(pk=visit.pk).active_seconds for visit in (first, second)] == [
+        41,
+        second.active_seconds,
+    ]
+
+
+def test_an_insert_leaves_the_rest_to_the_database():
+    assignment = claimed(spa_study(target_n=1), "a")
+    names = ("assignment", "key", "shown", "layout", "active_seconds")
+    for layout in ("side", "one"):
+        made = PageVisit(assignment=assignment, key="s1", shown={"items": ["é"]}, layout=layout)
+        insert(PageVisit, names, [made], ignores_conflicts=True)
+    visit = PageVisit.objects.get(assignment=assignment)
+    assert (visit.layout, visit.shown, visit.recorded_at) == ("side", {"items": ["é"]}, None) and visit.shown_at
+    insert(Response, OF_RESPONSE, [])
+
+
+def test_every_column_of_a_response_that_the_database_does_not_fill_is_written():
+    left_out = {field.name for field in Response._meta.concrete_fields} - set(OF_RESPONSE)
+    assert left_out == {"id", "received_at", "erased_at"}
+
+
+def test_columns_stand_in_the_order_of_the_model_and_a_wrong_name_is_told():
+    assert columns_of(PageVisit, "shown", "id", "key") == ("id", "key", "shown")
+    with pytest.raises(ValueError, match="nothing"):
+        columns_of(PageVisit, "nothing")
