@@ -1,0 +1,30 @@
+"""A worker that is killed loses nothing that was acknowledged and doubles nothing; and the comparison can fail."""
+
+import pytest
+
+from tests.bench.machine import postgres_programs
+from tests.conftest import lacking
+from tests.faults.kill_workers import faults_in, killed_under_load
+
+
+@pytest.mark.slow
+def test_workers_killed_while_people_answer_lose_and_double_nothing():
+    found = killed_under_load("sqlite", seconds=3, every=0.5, clients=5)
+    assert not faults_in(found), found
+    assert found["kills"] >= 3 and found["acknowledged_answers"] > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_many_kills_lose_and_double_nothing(database):
+    if database == "postgres" and postgres_programs() is None:
+        lacking("no PostgreSQL server is installed")
+    found = killed_under_load(database, seconds=45, every=1.5, clients=16)
+    assert not faults_in(found), found
+    assert found["kills"] >= 20 and found["broken_connections"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sabotage", "seen"), [("lost", "lost_pages"), ("doubled", "doubled_answers")])
+def test_the_comparison_sees_what_is_lost_or_doubled(sabotage, seen):
+    assert killed_under_load("sqlite", seconds=20, every=0.8, clients=8, sabotage=sabotage)[seen] > 0
