@@ -38,7 +38,8 @@ class Reader:
 
     def press(self, words):
         self.done.add(words)
-        self.page.get_by_role("button", name=words, exact=True).click()
+        with self.page.expect_navigation():  # a click alone does not wait for the page that it leads to
+            self.page.get_by_role("button", name=words, exact=True).click()
 
     def follow(self, words, otherwise=None):
         """Click a link. ``otherwise``: where it should have led, to go on and tell of all that is lost at once."""
@@ -50,6 +51,10 @@ class Reader:
             self.lost.append(words)
             assert otherwise, f"there is no link {words!r} at {self.page.url}"
             self.page.goto(self.base + otherwise)
+
+    def wait_for(self, heading):
+        """Wait as a reader does: pages that show a job renew themselves, and a reload would cut across that."""
+        self.page.get_by_role("heading", name=heading).first.wait_for()
 
     def go(self, path):
         self.page.goto(self.base + path)
@@ -86,12 +91,10 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.done.add("File")
     assert page.get_by_label("Make systems that the study does not have yet").is_checked()
     reader.press("Look at the file")
-    jobs.run_waiting()
-    page.reload()
+    reader.wait_for("Look, then confirm")
     assert study.prompts.count() == 0
     reader.press("Write it into the study")
-    jobs.run_waiting()
-    page.reload()
+    reader.wait_for("Imported")
     assert (study.systems.count(), study.prompts.count()) == (3, 12)
     reader.follow("Back to the study")
 
@@ -117,8 +120,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
 
     reader.follow("Launch…")
     reader.press("Launch")
+    page.locator("#job").wait_for()
     jobs.run_waiting()
-    page.reload()
     reader.follow("Go on")
     page.get_by_role("heading", name="Collecting").wait_for()
     reader.follow("Make a link")
@@ -159,8 +162,9 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.tick("Robot")
     page.get_by_label("Resamples").fill("199")  # a reader waits longer
     reader.press("Run the analysis")
+    reader.wait_for("The analysis is being made")
     jobs.run_waiting()
-    page.reload()
+    page.get_by_text("What was found").first.wait_for()
     found = page.locator("main").inner_text()
     assert "What was found" in found and "n = 11 annotators" in found and "came by an open link" in found
     context.close()
