@@ -14,15 +14,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef
-
-from annotators.models import Exclusion
-from studies.design import burdens, canonical, design_of, mismatch, sha256_of
-from studies.models import Exposure, Study
+from studies.design import canonical, design_of, mismatch, sha256_of
+from studies.models import Study
 from studies.protocols import REGISTRY, Block
 
 from . import exclusions, sentences, tables
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
+from .material import material_of
 from .snapshot import snapshot
 
 if TYPE_CHECKING:
@@ -149,11 +147,6 @@ def _read(study: Study, origins: list[str]) -> Read:
     """All that a report rests on, from one moment of the database."""
     study = Study.objects.get(pk=study.pk)
     responses, assignments = responses_frame(study, origins), assignments_frame(study, origins)
-    material = exclusions.Material(
-        responses, assignments, decisions=_decisions(study), allowed=study.batches_per_annotator,
-        words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
-        shown=lambda: _shown(study),
-    )  # fmt: skip
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
@@ -163,28 +156,9 @@ def _read(study: Study, origins: list[str]) -> Read:
         for design in study.designs.order_by("version")
     ]  # fmt: skip
     return Read(
-        study, responses, assignments, exclusions.apply_rules(study, material), list(study.sections.order_by("position")),
+        study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), list(study.sections.order_by("position")),
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses),
     )  # fmt: skip
-
-
-def _decisions(study: Study) -> dict[int, str]:
-    """Exclusions entered by people and not taken back: assignment to reason."""
-    taken_back = Exclusion.objects.filter(reverses=OuterRef("pk"))
-    standing = (
-        Exclusion.objects.filter(assignment__study=study, reverses=None).filter(~Exists(taken_back)).order_by("pk")
-    )
-    return dict(standing.values_list("assignment_id", "reason"))
-
-
-def _shown(study: Study) -> dict[int, list[str]]:
-    rows = Exposure.objects.filter(item__placements__batch__study=study).values_list(
-        "item__placements__batch__number", "output__text"
-    )
-    shown: dict[int, list[str]] = {}
-    for batch, text in rows:
-        shown.setdefault(batch, []).append(text)
-    return shown
 
 
 def _submitted(read: Read) -> list[int]:

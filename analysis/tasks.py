@@ -4,9 +4,16 @@ from studies import jobs
 from studies.models import Job
 
 from . import parquet  # noqa: F401 - registers the job that writes Parquet files
+from .replacing import replace_everywhere
 from .report import BadParameters
 from .runs import run_analysis
 from .snapshot import Busy
+
+
+@jobs.every(300)
+def replace_who_left() -> int:
+    """Studies that count people kept, or replace those excluded, open the places of those who left."""
+    return replace_everywhere()
 
 
 @jobs.register("analyse", exclusive=True, readable=(BadParameters, Busy))

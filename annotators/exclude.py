@@ -6,8 +6,8 @@ An exclusion is a row and never goes away; taking it back is another row.
 from collections.abc import Iterable, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
-from django.db.models.functions import Greatest
+from django.db.models import Exists, F, Max, OuterRef, QuerySet
+from django.db.models.functions import Greatest, Now
 
 from studies import audit, lifecycle
 from studies.lifecycle import TEST_NUMBERS, NotNow
@@ -97,6 +97,23 @@ def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     return made
 
 
+def replace(study: Study, pks: Sequence[int]) -> int:
+    """Open the places of those of these assignments that were not opened again yet, in this order, up to the cap.
+
+    Gives how many were. 0 unless the study is launched.
+    """
+    with transaction.atomic():
+        study = _locked(study.pk)
+        if study.state != Study.State.LAUNCHED:
+            return 0
+        rows = list(Assignment.objects.filter(study=study, pk__in=pks, replaced_at=None).order_by("pk"))
+        if study.cap is not None:
+            rows = rows[: max(0, study.cap - lifecycle.open_places(study))]
+        if rows:
+            reopen_places(study, rows, None)
+        return len(rows)
+
+
 def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
     """A copy of each assignment's batch with one place, for somebody else. Raises NotNow above the cap.
 
@@ -107,11 +124,12 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
         study = _locked(study.pk)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
             raise NotNow("Places can be opened while a study is launched or paused.")
+        Assignment.objects.filter(pk__in=[one.pk for one in assignments]).update(replaced_at=Now())
         batches = study.batches.filter(number__lt=TEST_NUMBERS)
         if batches.filter(number__gte=study.open_to).exists():
             lifecycle.draw_more(study, len(assignments), by)
             return []
-        open_now = batches.aggregate(n=Sum("wanted"))["n"] or 0
+        open_now = lifecycle.open_places(study)
         if study.cap is not None and open_now + len(assignments) > study.cap:
             raise NotNow(f"The study is capped at {study.cap} places, and {open_now} are open or taken.")
         last = batches.aggregate(n=Max("number"))["n"]

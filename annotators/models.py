@@ -151,6 +151,7 @@ class Assignment(models.Model):
     released_at = moment()
     released_reason = models.CharField(max_length=13, blank=True, choices=Released)
     is_late = models.BooleanField(default=False)
+    replaced_at = moment()
 
     class Meta:
         constraints = [

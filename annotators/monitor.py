@@ -26,12 +26,16 @@ class Progress:
 
 
 def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
-    """How many annotators of each study submitted in time, and when the last answer of any kind came."""
+    """How many annotators of each study submitted in time, and when the last answer of any kind came.
+
+    Where a study counts people kept, those who left and were replaced are not counted.
+    """
+    left = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
     rows = (
         _live(Assignment.objects.filter(study__in=list(study_ids)))
         .order_by()
         .values("study")
-        .annotate(submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False)), last=Max("submitted_at"))
+        .annotate(submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left), last=Max("submitted_at"))
     )
     return {row["study"]: Progress(row["submitted"], row["last"]) for row in rows}
 
@@ -50,6 +54,7 @@ class Places:
     started: int = 0
     submitted: int = 0
     excluded: int = 0
+    replaced: int = 0
     late: int = 0
     released: tuple[tuple[str, int], ...] = ()
 
@@ -63,6 +68,7 @@ _COUNTS = {
     "started": Count("pk", filter=Q(released_at=None, submitted_at=None, has_begun=True)),
     "submitted": Count("pk", filter=Q(released_at=None, submitted_at__isnull=False)),
     "excluded": Count("pk", filter=Q(is_excluded=True)),
+    "replaced": Count("pk", filter=Q(released_at=None, replaced_at__isnull=False)),
     "late": Count("pk", filter=Q(is_late=True)),
 }
 

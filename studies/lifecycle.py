@@ -125,6 +125,12 @@ def _open_to(study: Study, places: int) -> int:
     return last.number + 1 if last else 0
 
 
+def open_places(study: Study) -> int:
+    """How many places may be claimed in all, those taken included."""
+    batches = study.batches.exclude(origin=Batch.Origin.TEST).filter(number__lt=study.open_to)
+    return batches.aggregate(n=models.Sum("wanted"))["n"] or 0
+
+
 def draw_more(study: Study, places: int, by=None) -> int:
     """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
     with transaction.atomic():
@@ -132,7 +138,7 @@ def draw_more(study: Study, places: int, by=None) -> int:
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
             raise NotNow("Batches can be added while a study is launched or paused.")
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        open_now = batches.filter(number__lt=study.open_to).aggregate(n=models.Sum("wanted"))["n"] or 0
+        open_now = open_places(study)
         if study.cap is not None and open_now + places > study.cap:
             raise NotNow(f"The study is capped at {study.cap} places; {open_now} are open.")
         there = batches.aggregate(n=models.Sum("wanted"))["n"] or 0

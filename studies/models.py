@@ -140,7 +140,11 @@ class Study(models.Model):
         blank=True,
         help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
     )
-    replaces_excluded = models.BooleanField("excluded people are replaced", default=False)
+    replaces_excluded = models.BooleanField(
+        "excluded people are replaced",
+        default=False,
+        help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
+    )
     stopping_rule = models.JSONField(default=dict, blank=True, editable=False)
 
     currency = models.CharField(max_length=3, default="USD")

@@ -58,6 +58,7 @@ class InquiryAdmin(ReadOnly):
         context = {
             "title": "Collecting",
             "total": total,
+            "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "days": monitor.days(study),
             "pace": monitor.pace(study),
