@@ -5,9 +5,11 @@ from collections import Counter
 
 import pytest
 
+from analysis.report import build_report
 from annotators.models import Assignment, PageVisit, Response
-from studies.models import Batch
-from tests.builders import QUALITY, panel, recruitment, spa_study
+from studies import lifecycle
+from studies.models import Batch, Study
+from tests.builders import QUALITY, launched, panel, recruitment, spa_draft, spa_study
 from tests.robots import Page, Robot, preferring
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +45,36 @@ def test_robots_play_a_study_and_are_told_the_truth():
     assert means["beta", "alpha"] > 55 > 45 > means["alpha", "beta"]
     assert means["gamma", "beta"] > 55 > 45 > means["beta", "gamma"]
     assert all(batch.claimed == 1 for batch in Batch.objects.filter(study=study))
+
+
+def report_after(quality, expected, margin=None, n=100):
+    """The report on ``n`` robots that share these preferences and came by the panel's link."""
+    study = spa_draft(target_n=n, with_surveys=False)
+    study.contrasts.update(expected=expected, margin=margin)
+    study = launched(study)
+    door = panel(study)
+    for number in range(n):
+        assert Robot(address(study, f"w{number}", door), preferring(quality, system_of), number).play() == "Thank you"
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
+    rows = next(one for one in result["tables"] if one["name"] == "table1")["rows"]
+    return result, rows
+
+
+def test_the_report_finds_what_a_hundred_robots_prefer():
+    result, rows = report_after(QUALITY, ">")
+    assert [one["verdict"] for one in result["conclusions"]] == ["different", "different"]
+    # Half a step of quality moves an answer by 12.5 points, and a rating by .6 of a point.
+    for row in rows:
+        assert row["n"] == 100 and row["recovered"] == "recovered"
+        assert 0.6 < row["p_xy"] < 0.65 and 0.3 < row["delta"] < 0.9, row
+
+
+def test_the_report_finds_a_hundred_robots_without_a_preference_indifferent():
+    result, rows = report_after(dict.fromkeys(QUALITY, 0.0), "~", margin=0.05)
+    assert [one["verdict"] for one in result["conclusions"]] == ["equivalent", "equivalent"]
+    assert {row["recovered"] for row in rows} == {"recovered"}
 
 
 def test_letters_and_orders_vary_between_people():
