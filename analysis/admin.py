@@ -1,8 +1,5 @@
 """Tokens of the REST interface, and the analyses that were run (to be looked at)."""
 
-import hashlib
-import secrets
-
 from django import forms
 from django.contrib import admin, messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
@@ -11,24 +8,12 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from studies import audit
 from studies.admin.access import LOOK, ReadOnly, VisibleStudies, visible
 from studies.forms import CleanWords, RowChoice, moment_field
 from studies.models import Study
 
 from .models import AnalysisRun, ApiToken
-
-PREFIX = "heval_"
-
-
-def new_token() -> str:
-    """A token to be shown once: 256 random bits behind a prefix by which scanners of leaked secrets know it."""
-    return PREFIX + secrets.token_urlsafe(32)
-
-
-def hash_of(token: str) -> str:
-    """What is stored of a token. It needs no salt: it is random already."""
-    return hashlib.sha256(token.encode()).hexdigest()
+from .tokens import create_token, revoke_token
 
 
 class TokenForm(CleanWords, forms.ModelForm):
@@ -91,11 +76,11 @@ class ApiTokenAdmin(admin.ModelAdmin):
         ]
 
     def save_model(self, request, obj, form, change):
-        request.new_token = new_token()
-        obj.user = request.user
-        obj.hash = hash_of(request.new_token)
-        obj.save()
-        audit.record("make token", by=request.user, name=obj.name, scope=obj.scope)
+        made, request.new_token = create_token(
+            request.user, obj.name, scope=obj.scope, study=obj.study, expires_at=obj.expires_at
+        )
+        obj.pk = made.pk
+        obj.refresh_from_db()
 
     def response_add(self, request, obj, post_url_continue=None):
         context = {
@@ -117,8 +102,7 @@ class ApiTokenAdmin(admin.ModelAdmin):
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "POST"])
         if request.method == "POST":
-            if self.get_queryset(request).filter(pk=pk, revoked_at=None).update(revoked_at=timezone.now()):
-                audit.record("revoke token", by=request.user, name=token.name)
+            if revoke_token(token, request.user):
                 messages.success(request, f"“{token.name}” is revoked: whatever uses it is refused from now on.")
             return HttpResponseRedirect(reverse("admin:analysis_apitoken_changelist"))
         context = {

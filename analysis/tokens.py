@@ -18,27 +18,30 @@ from studies.models import Study
 
 from .models import ApiToken
 
-# 256 random bits; tokens made in the admin begin with a word by which scanners of leaked secrets know them.
-_FORM = re.compile(rb"(?:heval_)?[A-Za-z0-9_-]{43}")
+# By this word scanners of leaked secrets know a token; 256 random bits follow.
+PREFIX = "heval_"
+_FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
 USE_WRITTEN_EVERY = timedelta(minutes=1)
 
 
 def create_token(
     user, name: str, *, scope: str = ApiToken.Scope.READ, study: Study | None = None, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """A new token: the row, and the 43 characters that are shown this once."""
-    raw = secrets.token_urlsafe(32)
+    """A new token: the row, and the text that is shown this once."""
+    raw = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
     )
-    audit.record("create token", study=study, by=user, token=token.pk, scope=scope)
+    audit.record("make token", study=study, by=user, token=token.pk, name=name, scope=scope)
     return token, raw
 
 
-def revoke_token(token: ApiToken, by=None) -> None:
-    """End a token, at once and for good."""
+def revoke_token(token: ApiToken, by=None) -> bool:
+    """End a token, at once and for good. Whether it was valid until now."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
-        audit.record("revoke token", study=token.study, by=by, token=token.pk)
+        audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
+        return True
+    return False
 
 
 def _hash(raw: bytes) -> str:

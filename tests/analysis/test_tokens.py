@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def test_only_the_hash_of_a_token_is_kept():
     token, raw = create_token(user(), "notebook")
-    assert len(raw) == 43
+    assert raw.startswith("heval_") and len(raw) == 6 + 43
     assert token.hash == sha256(raw.encode()).hexdigest()
     stored = ApiToken.objects.filter(pk=token.pk).values().get()
     assert raw not in str(stored)
@@ -38,7 +38,7 @@ BAD_HEADERS = (
 @pytest.mark.parametrize("header", BAD_HEADERS)
 def test_a_header_that_is_no_valid_token_is_refused_alike(header):
     _, raw = create_token(user(), "t")
-    sent = header.format(raw=raw, short=raw[:-1], other="A" * 43)
+    sent = header.format(raw=raw, short=raw[:-1], other="heval_" + "A" * 43)
     answer = Api().get("studies/", Authorization=sent)
     expected = Api().get("studies/")
     assert (answer.status_code, answer.content, answer["WWW-Authenticate"]) == (401, expected.content, "Token")
@@ -51,7 +51,7 @@ def test_expired_revoked_unknown_and_inactive_are_refused_with_the_same_words():
     inactive = api_of(gone)
     type(gone).objects.filter(pk=gone.pk).update(is_active=False)
     expired = api_of(who, expires_at=timezone.now() - timedelta(seconds=1))
-    answers = {api.get("studies/").content for api in (Api(raw), inactive, expired, Api("B" * 43), Api())}
+    answers = {api.get("studies/").content for api in (Api(raw), inactive, expired, Api("heval_" + "B" * 43), Api())}
     assert len(answers) == 1
     assert AuditEvent.objects.filter(verb="revoke token", by=who).count() == 1
 
@@ -108,4 +108,4 @@ def test_a_bad_token_is_refused_even_beside_a_good_session():
     client = Client()
     client.force_login(user(), backend="django.contrib.auth.backends.ModelBackend")
     assert Api(client=client).get("studies/").status_code == 200
-    assert Api("C" * 43, client=client).get("studies/").status_code == 401
+    assert Api("heval_" + "C" * 43, client=client).get("studies/").status_code == 401
