@@ -22,7 +22,7 @@ from annotators.channels import keyed
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from studies.models import Study
 
-from .snapshot import _forgiving  # the same reading of damaged texts, without a snapshot: a list is one query
+from .snapshot import forgiving  # the same reading of damaged texts, without a snapshot: a list is one query
 
 ASSIGNMENTS_AT_ONCE = 1000
 MAX_PROBLEMS = 100
@@ -238,7 +238,7 @@ def raw_rows(queryset: QuerySet) -> list[tuple]:
     except EmptyResultSet:  # what can match nothing is not sent to the database
         return []
     connection = connections["default"]
-    with _forgiving(connection), connection.cursor() as cursor:
+    with forgiving(connection), connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
 

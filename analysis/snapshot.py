@@ -27,7 +27,7 @@ def snapshot() -> Iterator[None]:
     """
     caller = connections[DEFAULT_DB_ALIAS]
     if caller.in_atomic_block:
-        with _forgiving(caller):
+        with forgiving(caller):
             yield
         return
     if not _places.acquire(timeout=WAIT_SECONDS):
@@ -37,7 +37,7 @@ def snapshot() -> Iterator[None]:
         _configure(reader)
         connections[DEFAULT_DB_ALIAS] = reader
         try:
-            with transaction.atomic(), _forgiving(reader):
+            with transaction.atomic(), forgiving(reader):
                 _begin(reader)
                 yield
         finally:
@@ -66,7 +66,7 @@ def _begin(reader) -> None:
 
 
 @contextmanager
-def _forgiving(reader) -> Iterator[None]:
+def forgiving(reader) -> Iterator[None]:
     """SQLite hands over whatever bytes a text column holds; one wrong byte would else raise for the whole query."""
     if reader.vendor != "sqlite":
         yield
