@@ -18,6 +18,9 @@ from studies.models import Study
 from .exclude import with_exclusion
 from .models import Assignment, Inquiry, PageVisit, Response
 
+# A median of fewer people says little; of more than the latest it says little new.
+USUAL_FROM, USUAL_OF = 10, 200
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -35,7 +38,9 @@ def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
         _live(Assignment.objects.filter(study__in=list(study_ids)))
         .order_by()
         .values("study")
-        .annotate(submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left), last=Max("submitted_at"))
+        .annotate(
+            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left), last=Max("submitted_at")
+        )
     )
     return {row["study"]: Progress(row["submitted"], row["last"]) for row in rows}
 
@@ -160,6 +165,18 @@ def pace(study: Study) -> Pace:
         median(active) if active else None,
         median(hourly) if hourly else None,
     )
+
+
+def note_usual_time(study: Study) -> bool:
+    """Keep the median time of the latest who submitted, once there are enough. Whether it changed."""
+    done = _live(
+        Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
+    )
+    times = list(done.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_OF])
+    if len(times) < USUAL_FROM:
+        return False
+    usual = round(median((end - start).total_seconds() for start, end in times))
+    return bool(Study.objects.filter(pk=study.pk).exclude(usual_seconds=usual).update(usual_seconds=usual))
 
 
 def comments(study: Study, limit: int = 500) -> QuerySet[Response]:

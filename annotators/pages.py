@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from string import ascii_uppercase
 from typing import Any
+
+from django.db.models.functions import Length
 
 from studies.design import QuestionWords, Wording, wording_of
 from studies.draw import random_of
@@ -13,6 +16,8 @@ from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestio
 
 from .channels import keyed
 from .models import Assignment
+
+CHARACTERS_A_WORD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +37,10 @@ class PlannedSection:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that the pages of a batch need, but for the stimuli's own texts."""
+    """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text."""
 
     seed: int
+    lengths: Mapping[int, int]
     sections: tuple[PlannedSection, ...]
     instructions: str
     wording: Wording
@@ -80,13 +86,15 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
     words = wording_of(batch.study, design_id)
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
     numbers: dict[int, dict[str, int]] = {}
+    lengths: dict[int, int] = {}
     rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
     if design_id:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
         rows = rows.exclude(item__retired_in__version__lte=version)
-    for item, section, number, exposure, system in rows.values_list(
-        "item_id", "item__section__position", "number", "pk", "output__system__name"
+    for item, section, number, exposure, system, length in rows.values_list(
+        "item_id", "item__section__position", "number", "pk", "output__system__name", Length("output__text")
     ):
+        lengths[exposure] = length or 0
         placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
         numbers.setdefault(section, {})[system] = number
     ids = {
@@ -112,7 +120,7 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
             )
         )  # fmt: skip
     instructions = words.arms[batch.arm.name]["instructions"] or words.study["instructions"]
-    return Plan(batch.study.seed, tuple(sections), instructions, words)
+    return Plan(batch.study.seed, lengths, tuple(sections), instructions, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +133,15 @@ class Laid:
 
 
 class Walk:
-    """Pages in their order, found by key."""
+    """Pages in their order, found by key. ``left``: of all the work, the part that lies on this page and those after it."""
 
-    __slots__ = ("keys", "places", "steps")
+    __slots__ = ("keys", "left", "places", "steps")
 
-    def __init__(self, steps: Iterable[Step]):
+    def __init__(self, steps: Iterable[Step], plan: Plan):
         self.steps = {step.page.key: step for step in steps}
         self.keys = tuple(self.steps)
         self.places = {key: place for place, key in enumerate(self.keys)}
+        self.left = _parts_left([step.page for step in self.steps.values()], plan)
 
     def before(self, key: str) -> str:
         """The page before this one, or ''."""
@@ -143,6 +152,22 @@ class Walk:
         """The page after this one, or None."""
         place = self.places[key] + 1
         return self.keys[place] if place < len(self.keys) else None
+
+
+def _parts_left(pages: Sequence[Page], plan: Plan) -> list[float]:
+    """By reading and by answering, not by pages: a text counts where it is first shown, a question a quarter of a minute."""
+    a_minute = plan.wording.study["words_per_minute"] * CHARACTERS_A_WORD
+    read: set[int] = set()
+    work = []
+    for page in pages:
+        shown = {exposure for item in page.items for _, exposure in item.exposures}
+        characters = sum(plan.lengths.get(exposure, 0) for exposure in shown - read)
+        read |= shown
+        each = 1 if any(question.label for question in page.questions) else max(1, len(shown))
+        characters += len(plan.instructions) if page.key == "start" else 0
+        work.append(characters / a_minute + len(page.questions) * each / 4 + 0.1)
+    total = sum(work)
+    return [part / total for part in accumulate(reversed(work))][::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +280,7 @@ def _page_question(
 def walk_of(assignment: Assignment, answers: Mapping[str, Any]) -> Walk:
     """The pages, in order, as far as the answers so far determine them."""
     way = way_of(assignment)
-    return way.fixed or Walk(_steps(way.plan, way.laid, answers))
+    return way.fixed or Walk(_steps(way.plan, way.laid, answers), way.plan)
 
 
 def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> list[Step]:
@@ -288,7 +313,7 @@ class _Unread(Mapping):
 def _fixed_walk(plan: Plan, sections: Sequence[Laid]) -> Walk | None:
     """All pages, where they are determined without a look at any answer: then no answer changes them."""
     try:
-        return Walk(_steps(plan, sections, _Unread()))
+        return Walk(_steps(plan, sections, _Unread()), plan)
     except _LooksAtAnswers:
         return None
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from studies import jobs, lifecycle
 from studies.models import Study
 
-from . import assign
+from . import assign, monitor
 from .models import Assignment, PanelIdentity
 
 logger = logging.getLogger("heval.annotators")
@@ -47,3 +47,9 @@ def count_places() -> int:
     for number, claimed, held in wrong[:20]:
         logger.error("batch %s says %s places are claimed, %s assignments hold one", number, claimed, held)
     return len(wrong)
+
+
+@jobs.every(300)
+def note_usual_times() -> int:
+    """How long the work takes in fact, for the pages of those who still do it."""
+    return sum(monitor.note_usual_time(study) for study in Study.objects.filter(state=Study.State.LAUNCHED))

@@ -217,7 +217,7 @@ OF_ASSIGNMENT = columns_of(
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
     "submitted_at", "withdrawn_at", "released_at", "released_reason",
 )  # fmt: skip
-OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes")
+OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds")
 _on_page = Select(
     lambda code: Assignment.objects.filter(code=code).values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY)),
     str,
@@ -346,7 +346,7 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "following": standing.walk.after(step.page.key) or "done" if stored is not None else "",
         "place": place,
         "pages": pages,
-        "minutes_left": _minutes_left(words.study.get("minutes"), place, pages),
+        "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1]),
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "kept_minutes": _kept_minutes(assignment),
         "previous": standing.walk.before(step.page.key),
@@ -360,8 +360,10 @@ def _instructions(assignment) -> str:
     return cached_markdown(plan_of(assignment).instructions)
 
 
-def _minutes_left(declared, place: int, pages: int) -> int | None:
-    return max(1, round(declared * (pages - place + 1) / pages)) if declared and pages else None
+def _minutes_left(study: Study, part: float) -> int | None:
+    """By what others took, as long as few have submitted by what was declared."""
+    minutes = study.usual_seconds / 60 if study.usual_seconds else study.minutes
+    return max(1, round(minutes * part)) if minutes else None
 
 
 def _kept_minutes(assignment) -> int | None:

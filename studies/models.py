@@ -75,7 +75,7 @@ class Study(models.Model):
 
     study_path = "pk"
     grows_after_launch = True
-    changes_after_launch = frozenset({"open_to", "archived_at", "unblinded_at", "version"})
+    changes_after_launch = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
     amendable = frozenset(
         {
             "public_title", "purpose", "instructions", "debriefing", "contact", "start_window_seconds", "idle_seconds",
@@ -188,6 +188,9 @@ class Study(models.Model):
     state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
     open_to = models.PositiveIntegerField(
         default=0, editable=False, help_text="Batches with a lower number may be claimed."
+    )
+    usual_seconds = models.PositiveIntegerField(
+        null=True, editable=False, help_text="Median from start to submission, once enough have submitted."
     )
     version = models.PositiveIntegerField(default=0, editable=False, help_text="Counts saves; a stale form is refused.")
     created_at = models.DateTimeField(db_default=Now(), editable=False)

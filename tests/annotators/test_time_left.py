@@ -1,0 +1,67 @@
+"""How much is left: by words and questions, and by the time that others took."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from annotators import pages, tasks
+from annotators.models import Assignment
+from studies.models import Study
+from tests import builders, players
+from tests.analysis.answers import answer
+
+pytestmark = pytest.mark.django_db
+
+
+def left(assignment):
+    """The minutes that the page at which the annotator stands says are left."""
+    page = Client().get(f"/p/{assignment.code}/", follow=True).content.decode()
+    return int(re.search(r"about (\d+) minute", page)[1])
+
+
+def test_reading_weighs_more_than_a_comment():
+    study = builders.spa_study(minutes=60)
+    assignment = players.claimed(study, "w")
+    walk = pages.walk_of(assignment, {})
+    shares = [a - b for a, b in zip(walk.left, [*walk.left[1:], 0.0], strict=True)]
+    assert walk.left[0] == pytest.approx(1) and min(shares) > 0
+    by_key = dict(zip(walk.keys, shares, strict=True))
+    comment, ask = walk.keys[-1], "s2.ask"
+    assert by_key["s2.read"] > by_key[comment] and by_key[ask] > by_key[comment]
+
+
+def test_longer_texts_take_more_of_the_time():
+    assignment = players.claimed(builders.spa_study(), "w")
+    plan, walk = pages.plan_of(assignment), pages.walk_of(assignment, {})
+    shown = [step.page for step in walk.steps.values()]
+    after = walk.places["s2.ask"]
+    short, long = (
+        pages._parts_left(shown, replace(plan, lengths=dict.fromkeys(plan.lengths, length)))[after]
+        for length in (100, 9000)
+    )
+    assert long < short / 5
+
+
+def test_what_others_took_replaces_what_was_declared():
+    study = builders.spa_study(minutes=60, target_n=14)
+    assignment = players.claimed(study, "w")
+    assert left(assignment) == 60
+    answer(study, 9, seconds=600)
+    assert tasks.note_usual_times() == 0  # too few
+    answer(study, 1, seconds=1_000_000)  # one who slept over it
+    assert tasks.note_usual_times() == 1 and tasks.note_usual_times() == 0
+    assert Study.objects.get(pk=study.pk).usual_seconds == 600
+    assert left(assignment) == 10
+
+
+def test_robots_tries_and_late_answers_say_nothing_of_the_time():
+    study = builders.spa_study(minutes=60, target_n=14)
+    answer(study, 10, seconds=60, origin="robot")
+    late = answer(study, 10, seconds=60)
+    Assignment.objects.filter(pk__in=[one.pk for one in late]).update(
+        is_late=True, released_at=late[0].submitted_at + timedelta(seconds=1), released_reason="expired"
+    )
+    assert tasks.note_usual_times() == 0
