@@ -242,7 +242,7 @@ def wording_of(study: Study, design_id: int | None) -> Wording:
 
 def problems(study: Study) -> Iterator[Problem]:
     """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
-    sections = list(study.sections.prefetch_related("questions", "arms"))
+    sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.public_title.strip():
         yield Problem("Annotators need a title to read on top of their pages.", "public_title")
     if not study.consent.strip():

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models.functions import Now
 
@@ -238,6 +239,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
                 forbidden = set(columns) - AMENDABLE[kind]
                 if forbidden:
                     raise NotNow(f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study.")
+                _refuse_invalid(selected, columns)
                 _refuse_lower_pay(selected, columns)
                 selected.update(**columns)
         if retired:
@@ -261,6 +263,16 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
             columns={k: sorted({c for r in v.values() for c in r}) for k, v in changes.items()},
         )
     return design
+
+
+def _refuse_invalid(selected, columns) -> None:
+    """An update of rows asks no validator, so they are asked here."""
+    for name, value in columns.items():
+        field = selected.model._meta.get_field(name)
+        try:
+            field.clean(value, None)
+        except ValidationError as error:
+            raise NotNow(f"{field.verbose_name}: {' '.join(error.messages)}") from None
 
 
 def _refuse_lower_pay(selected, columns) -> None:

@@ -132,6 +132,9 @@ def test_amendments_make_versions_and_only_some_things_can_be_amended():
         lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ")
     with pytest.raises(NotNow, match="target_n"):
         lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer")
+    for column, value in {"idle_seconds": 5, "public_title": "x" * 300, "grace_seconds": None}.items():
+        with pytest.raises(NotNow, match=column.replace("_", " ")):
+            lifecycle.amend(study, {"study": {None: {column: value}}}, reason="no such value")
     with pytest.raises(NotNow, match="Nothing would change"):
         lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing")
     lifecycle.amend(
