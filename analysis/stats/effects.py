@@ -115,11 +115,18 @@ def cohen_d(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Effec
 
 
 def _noncentrality(statistic: float, df: float, probability: float) -> float | None:
+    # About the standard deviation of t around its noncentrality; three of them out, the tail is beyond any level used.
+    tail = 3 * math.sqrt(1 + statistic**2 / (2 * df))
+
     def excess(noncentrality: float) -> float:
-        return float(special.nctdtr(df, noncentrality, statistic)) - probability
+        below = float(special.nctdtr(df, noncentrality, statistic))
+        if math.isnan(below) and abs(noncentrality - statistic) > tail:
+            # The library gives nan at single points of the far tails, where the answer is known.
+            below = float(noncentrality < statistic)
+        return below - probability
 
     # The distribution function falls as the noncentrality rises, so the root is bracketed by widening until the
-    # signs differ; nan (far tails) ends the search.
+    # signs differ; nan near the statistic itself ends the search.
     width = 2.0 + abs(statistic)
     for _ in range(12):
         low, high = statistic - width, statistic + width
@@ -127,7 +134,9 @@ def _noncentrality(statistic: float, df: float, probability: float) -> float | N
         if math.isnan(at_low) or math.isnan(at_high):
             return None
         if at_low > 0 > at_high:
-            root = float(optimize.brentq(excess, low, high, xtol=1e-12, rtol=1e-13))
-            return root if math.isfinite(root) else None
+            try:
+                return float(optimize.brentq(excess, low, high, xtol=1e-12, rtol=1e-13))
+            except ValueError:  # nan within the bracket
+                return None
         width *= 2
     return None
