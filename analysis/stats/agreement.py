@@ -85,6 +85,17 @@ def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray
     return table.reshape(n_units, len(found)).astype(np.float64), found
 
 
+def listed(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+    """Labels of any kind as a list of Python's own: text, numbers, sets, None where one is missing.
+
+    >>> listed(np.array([1, 2])), listed([np.int64(3), None])
+    ([1, 2], [3, None])
+    """
+    if isinstance(labels, np.ndarray):
+        return list(labels.tolist())
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
+
 def category_codes(
     labels: Sequence[Any] | npt.NDArray[Any], *, categories: Sequence[Any] | None = None, name: str = "labels"
 ) -> tuple[IntArray, tuple[Any, ...]]:
@@ -96,7 +107,7 @@ def category_codes(
     >>> category_codes(["yes", None, "no"], categories=["no", "yes", "maybe"])[0].tolist()
     [1, -1, 0]
     """
-    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    given = listed(labels)
     found = {label for label in given if label is not None and label == label}
     if categories is None:
         unordered = [label for label in found if not isinstance(label, (str, int, float))]
@@ -308,14 +319,14 @@ def position_and_system(
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]
     (1.0, 'not_identified', 1.0)
     """
-    places = positions.tolist() if isinstance(positions, np.ndarray) else list(positions)
-    chosen = systems.tolist() if isinstance(systems, np.ndarray) else list(systems)
+    places, chosen = listed(positions), listed(systems)
     if len(places) != len(chosen):
         raise ValueError(f"systems: {len(chosen)} choices where positions has {len(places)}")
     item_codes, n_items = codes(np.asarray(items), "items", len(places))
     who, n_annotators = codes(np.asarray(annotators), "annotators", len(places))
-    made = np.array([place is not None for place in places], dtype=np.bool_)
-    halved = np.flatnonzero(made != np.array([system is not None for system in chosen], dtype=np.bool_))
+    made, coded = (np.array([label is not None and label == label for label in side]) for side in (places, chosen))
+    made, coded = made.astype(np.bool_), coded.astype(np.bool_)
+    halved = np.flatnonzero(made != coded)
     if len(halved):
         raise ValueError(f"systems: row {int(halved[0])} has a place without a system, or a system without a place")
     keys = (who * n_items + item_codes)[made]
@@ -382,7 +393,7 @@ def intraclass_correlation(
     here = ~np.isnan(table)
     table, here = table[here.any(axis=1)], here[here.any(axis=1)]
     per_item = here.sum(axis=0)
-    kept = per_item > 1 if kind == "one_way" else per_item == len(table)
+    kept = per_item > 1 if kind == "one_way" else (per_item == len(table)) & (per_item > 0)
     dropped = int(np.sum((per_item > 0) & ~kept))
     table, here, per_item = table[:, kept], here[:, kept], per_item[kept]
     n_items, n_rows = table.shape[1], int(here.sum())
@@ -405,7 +416,7 @@ def intraclass_correlation(
     raters = (n_rows - float(np.sum(per_item**2)) / n_rows) / (n_items - 1)
     squares = _mean_squares(table, here, per_item, kind)
     detail |= {"raters_per_item": raters, **squares}
-    between, error, annotators = squares["ms_items"], squares["ms_error"], squares["ms_annotators"]
+    between, error, annotators = squares["ms_items"], squares["ms_error"], squares.get("ms_annotators", 0.0)
     tiny = DEGENERATE * max(1.0, float(np.nanmax(np.abs(table)))) ** 2
     if between <= tiny and error <= tiny and (kind == "consistency" or annotators <= tiny):
         return Estimate(status="zero_variance", reason="all scores are equal", detail=detail, **common)
@@ -757,7 +768,7 @@ def _mean_squares(table: FloatArray, here: npt.NDArray[np.bool_], per_item: IntA
     within = float(np.sum(np.where(here, centred - item_means, 0.0) ** 2))
     if kind == "one_way":
         df_error = n_rows - n_items
-        found = {"ms_items": items / (n_items - 1), "ms_annotators": 0.0, "ms_error": within / df_error}
+        found = {"ms_items": items / (n_items - 1), "ms_error": within / df_error}
         return {**found, "df_items": float(n_items - 1), "df_error": float(df_error)}
     n_annotators = len(table)
     annotator_means = centred.mean(axis=1)
@@ -778,7 +789,7 @@ def _icc_ends(
 ) -> tuple[float, float] | None:
     """The interval of the single-score coefficient; that of the average follows from it by Spearman and Brown."""
     tail = (1 - level) / 2
-    between, error, annotators = squares["ms_items"], squares["ms_error"], squares["ms_annotators"]
+    between, error, annotators = squares["ms_items"], squares["ms_error"], squares.get("ms_annotators", 0.0)
     df_items, df_error = squares["df_items"], squares["df_error"]
     if kind != "absolute":
         ratio = between / error
