@@ -1,15 +1,62 @@
+import json
+import math
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import betting
+from analysis.stats.results import plain
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("betting")
 
 
+def decimal_bettor(values, null, level):
+    """The bettor in sixty digits, one value at a time; also how often the stake was cut."""
+    with localcontext() as context:
+        context.prec = 60
+        m, alpha, half = Decimal(str(null)), 1 - Decimal(str(level)), Decimal("0.5")
+        up = down = Decimal(1)
+        total, squares, variance, wealth, n_cut = half, half**2, half**2, [], 0
+        for t, value in enumerate(values, start=1):
+            x = Decimal(str(value))
+            stake = (2 * (2 / alpha).ln() / (variance * t * Decimal(t + 1).ln())).sqrt()
+            n_cut += stake > half / m
+            up *= 1 + min(stake, half / m) * (x - m)
+            down *= 1 - min(stake, half / (1 - m)) * (x - m)
+            total += x
+            squares += (x - total / (t + 1)) ** 2
+            variance = squares / (t + 1)
+            wealth.append(float((up + down) / 2))
+    return wealth, n_cut
+
+
 def test_wealth_agrees_with_an_independent_implementation():
     assert_allclose(np.exp(betting.log_wealth(GOLDEN["x"], 0.5)), GOLDEN["wealth"], atol=1e-6)
+
+
+def test_wealth_over_a_long_series_agrees_with_sixty_digits():
+    # Once the stake is no longer cut the running variance counts, which ten values never show.
+    long, other = GOLDEN["long"], GOLDEN["long_other_null"]
+    wealth, n_cut = decimal_bettor(long["x"], long["null"], long["level"])
+    assert len(wealth) == 160 and n_cut < 40
+    assert_allclose(wealth, long["wealth"], rtol=1e-14)
+    assert_allclose(np.exp(betting.log_wealth(long["x"], long["null"], level=long["level"])), wealth, rtol=1e-9)
+    other_wealth, _ = decimal_bettor(long["x"], other["null"], other["level"])
+    assert_allclose(other_wealth, other["wealth"], rtol=1e-14)
+    found = betting.log_wealth(long["x"], other["null"], level=other["level"])
+    assert_allclose(np.exp(found), other_wealth, rtol=1e-9)
+
+
+def test_wealth_of_values_that_all_lie_near_one_half_agrees_with_sixty_digits():
+    near = GOLDEN["near"]
+    wealth, n_cut = decimal_bettor(near["x"], near["null"], near["level"])
+    assert max(abs(x - 0.5) for x in near["x"]) < 0.25 and 0 < n_cut < 300 < len(wealth)
+    at = np.array(near["wealth_at"]) - 1
+    assert_allclose(np.array(wealth)[at], near["wealth"], rtol=1e-14)
+    assert_allclose(np.exp(betting.log_wealth(near["x"], 0.5))[at], near["wealth"], rtol=1e-9)
 
 
 def test_the_means_kept_agree_with_an_independent_implementation():
@@ -59,6 +106,63 @@ def test_values_outside_their_bounds_are_refused():
         betting.betting_interval([1.2])
     with pytest.raises(ValueError, match="missing"):
         betting.log_wealth([0.5, None], 0.5)
+
+
+def test_a_null_outside_the_scale_is_refused():
+    with pytest.raises(ValueError, match="null: 1.5"):
+        betting.log_wealth([0.5], [0.2, 1.5])
+
+
+def test_the_sequence_keeps_what_nobody_has_got_rich_against():
+    values = np.random.default_rng(4).beta(2, 3, 120)
+    sequence = betting.confidence_sequence(values, level=0.9)
+    nulls = np.linspace(0, 1, betting.GRID)
+    wealth = betting.log_wealth(values, nulls, level=0.9)
+    for n in (1, 7, 40, 120):
+        kept = nulls[wealth[:, :n].max(axis=1) < math.log(10)]
+        interval = sequence.at(n)
+        assert_allclose([interval.low, interval.high], [max(0, kept[0] - 0.001), min(1, kept[-1] + 0.001)], atol=1e-12)
+    assert np.all(np.diff(sequence.low) >= 0) and np.all(np.diff(sequence.high) <= 0)
+    assert sequence.drift_at is None
+
+
+def test_the_sequence_mirrors_its_values():
+    values = np.random.default_rng(5).beta(2, 3, 60)
+    straight, mirrored = betting.confidence_sequence(values), betting.confidence_sequence(1 - values)
+    assert_allclose(mirrored.low, 1 - straight.high, atol=1e-9)
+
+
+def test_a_sequence_narrower_than_the_grid_is_not_taken_for_drift():
+    sequence = betting.confidence_sequence(np.full(3000, 0.1234567), grid=101)
+    assert sequence.drift_at is None
+    last = sequence.at(3000)
+    assert last.low < 0.1234567 < last.high and last.high - last.low < 0.005
+
+
+def test_a_mean_that_moves_is_drift():
+    sequence = betting.confidence_sequence(np.repeat([0.0, 1.0], 200))
+    assert 200 < sequence.drift_at < 400
+    assert sequence.at(400) == sequence.at(sequence.drift_at)
+    assert np.all(sequence.low <= sequence.high)
+
+
+def test_a_sequence_of_nothing_has_no_interval():
+    sequence = betting.confidence_sequence([])
+    assert len(sequence.low) == 0 and sequence.drift_at is None
+    with pytest.raises(ValueError, match="n: 1"):
+        sequence.at(1)
+    with pytest.raises(ValueError, match="grid"):
+        betting.confidence_sequence([0.5], grid=2)
+    json.dumps(plain(betting.confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
+
+
+def test_the_sequence_covers_at_every_look():
+    rng, missed = np.random.default_rng(6), 0
+    for _ in range(100):
+        sequence = betting.confidence_sequence(rng.beta(1.5, 1, 80), level=0.8, grid=201)
+        missed += bool(np.any((sequence.low > 0.6) | (sequence.high < 0.6)))
+    # Nominal .2; three standard errors more are .32.
+    assert missed <= 32
 
 
 def test_it_covers_where_a_t_interval_does_not():

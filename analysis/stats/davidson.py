@@ -1,0 +1,494 @@
+"""Rankings of systems from two-choice labels: Davidson's model where a tie is an answer, Bradley and Terry's where not.
+
+P(i beats j) = e^{b_i} / D, P(tie) = nu e^{(b_i + b_j) / 2} / D, D = e^{b_i} + e^{b_j} + nu e^{(b_i + b_j) / 2}: a
+log-linear model, so its likelihood has one maximum, found from the K x K tables of wins and ties however many labels
+there are. nu = 0 is Bradley and Terry's model. To drop ties or to split them, give `fractional_bradley_terry` NaN or .5;
+it also knows of whoever is shown first.
+
+Strengths add up to zero; a single one has no null, so what is tested are differences. Where the next pair was chosen
+by the answers so far, the estimates stand and the intervals do not.
+
+Sources: Davidson 1970, On extending the Bradley-Terry model to accommodate ties; Bradley and Terry 1952; Ford 1957 for
+when the maximum exists.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import basic
+from analysis.stats.arrays import DEGENERATE, FloatArray, codes, matrix, refuse_level, sizes_of, totals, vector
+from analysis.stats.bradley_terry import connected, reachable
+from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+
+MAX_STEPS = 100
+TOLERANCE = 1e-10
+# Log-odds beyond this mean that the likelihood rises for ever.
+DIVERGED = 30.0
+# The strength of the prior that keeps separated systems in place, where only an order is asked for.
+RIDGE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """A fitted model of K systems.
+
+    `strengths` (log-odds, their sum 0) has one Estimate a system, `tie` that of nu (None without ties in the model).
+    `covariance` (K, K) belongs to the strengths. `probabilities` (K, K) are the fitted P[row beats column],
+    `tie_probabilities` those of a tie; `residuals` (K, K) are (observed - expected) / standard error of the row's mean
+    score against the column (1 a win, 1/2 a tie), NaN where a pair was not asked. `components` are the groups that
+    comparisons connect: only within one may systems be ranked. `df` is None where the labels are taken as independent.
+    """
+
+    status: str
+    reason: str
+    strengths: tuple[Estimate, ...]
+    tie: Estimate | None
+    covariance: FloatArray
+    probabilities: FloatArray
+    tie_probabilities: FloatArray
+    residuals: FloatArray
+    log_likelihood: float | None
+    components: tuple[tuple[int, ...], ...]
+    df: float | None
+    level: float
+    common: dict[str, Any]
+
+    def difference(self, x: int, y: int) -> Estimate:
+        """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
+        k = len(self.strengths)
+        if not (0 <= x < k and 0 <= y < k) or x == y:
+            raise ValueError(f"x: {x} and {y} are not two of {k} systems")
+        common = {**self.common, "analysis": f"{self.common['analysis']}.difference"}
+        estimand = f"log-odds of system {x} against system {y}"
+        of_x, of_y = self.strengths[x].estimate, self.strengths[y].estimate
+        if of_x is None or of_y is None:
+            return Estimate(estimand=estimand, status=self.status, reason=self.reason, **common)
+        contrast = np.zeros(k)
+        contrast[x], contrast[y] = 1.0, -1.0
+        variance = float(contrast @ self.covariance @ contrast)
+        return _wald(of_x - of_y, variance, estimand, self, common, is_tested=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dict for `results.plain`."""
+        return {
+            "status": self.status,
+            "reason": self.reason,
+            "strengths": list(self.strengths),
+            "tie": self.tie,
+            "covariance": self.covariance,
+            "probabilities": self.probabilities,
+            "tie_probabilities": self.tie_probabilities,
+            "residuals": self.residuals,
+            "log_likelihood": self.log_likelihood,
+            "components": self.components,
+            "df": self.df,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column."""
+
+    strengths: FloatArray
+    log_nu: float | None
+    won: FloatArray
+    tied: FloatArray
+    log_likelihood: float
+
+
+def davidson(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    analysis: str = "choice.davidson",
+    unit: str = "annotator",
+) -> PairedComparison:
+    """Strengths and the tie parameter from labels, with a covariance over annotators.
+
+    `first` and `second` have shape (n_rows,) with system numbers 0..n_systems-1, `outcomes` 1 where the first was
+    chosen, 0 the second, .5 a tie, NaN missing; `annotators` says whose label it is. The covariance is the sandwich CR1,
+    G / (G - 1) (N - 1) / (N - k), referred to t(G - 1); under six annotators nothing is tested.
+
+    Systems that no chain of comparisons connects: `not_identified`, no estimate. A likelihood without a maximum (someone
+    always won): `separation`, with estimates under a normal prior of precision .5 that give an order and no more
+    (warning `not_identified`). No tie among the labels: nu is 0 and the model Bradley and Terry's.
+
+    >>> fit = davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
+    ...                [1, 1, 1, 2, 2, 2, 3, 3], n_systems=3)
+    >>> [round(strength.estimate, 3) for strength in fit.strengths], round(fit.tie.estimate, 3)
+    ([0.0, 0.866, -0.866], 0.774)
+    """
+    refuse_level(level)
+    labels = vector(outcomes, "outcomes")
+    x, y = (_systems(systems, name, len(labels), n_systems) for systems, name in ((first, "first"), (second, "second")))
+    itself = np.flatnonzero(x == y)
+    if len(itself):
+        raise ValueError(f"second: row {int(itself[0])} compares system {int(x[itself[0]])} with itself")
+    wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
+    if len(wrong):
+        raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
+    who, _ = codes(np.asarray(annotators), "annotators", len(labels))
+    here = ~np.isnan(labels)
+    x, y, labels = x[here], y[here], labels[here]
+    who, n_annotators = codes(who[here], "annotators", len(labels))
+
+    def table(rows: npt.NDArray[np.bool_], winner: npt.NDArray[np.int64], loser: npt.NDArray[np.int64]) -> FloatArray:
+        cells = np.bincount(winner[rows] * n_systems + loser[rows], minlength=n_systems**2)
+        return cells.reshape(n_systems, n_systems).astype(np.float64)
+
+    wins = table(labels == 1, x, y) + table(labels == 0, y, x)
+    ties = table(labels == 0.5, x, y)
+    ties = ties + ties.T
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "unit": unit,
+        "n": n_annotators,
+        "n_clusters": n_annotators,
+        "n_rows": len(labels),
+        "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
+        "warnings": cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
+    }
+
+    def covariance_of(fit: _Fit) -> FloatArray:
+        residual = labels - (fit.won + fit.tied / 2)[x, y]
+        scores = np.zeros((n_annotators, n_systems + 1))
+        flat = totals(who * n_systems + x, residual, n_annotators * n_systems)
+        flat -= totals(who * n_systems + y, residual, n_annotators * n_systems)
+        scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
+        scores[:, n_systems] = totals(who, (labels == 0.5) - fit.tied[x, y], n_annotators)
+        bread = _inverse(wins + wins.T + ties, fit)
+        k = n_systems - 1 + (fit.log_nu is not None)
+        n_rows = len(labels)
+        factor = 1.0
+        if n_annotators > 1 and n_rows > k:
+            factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)
+        return np.asarray(factor * bread @ (scores.T @ scores) @ bread)
+
+    return _fitted(wins, ties, covariance_of, max(0.0, n_annotators - 1.0), level, common, with_ties=True)
+
+
+def davidson_counts(
+    wins: npt.ArrayLike,
+    ties: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "choice.davidson",
+    unit: str = "label",
+    mode: str = "recommended",
+) -> PairedComparison:
+    """Davidson's model from tables of counts, every label taken as independent of every other.
+
+    `wins` (K, K) counts how often the row was preferred to the column, `ties` (K, K), symmetric, how often neither was.
+    The covariance is the inverse of the information, referred to the normal distribution: right only where each
+    annotator gave one label; else `davidson`.
+
+    >>> fit = davidson_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
+    >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
+    (-0.850905, 0.624374, -67.73516)
+    """
+    won, tied = _counts(wins, "wins"), _counts(ties, "ties")
+    if tied.shape != won.shape:
+        raise ValueError(f"ties: shape {tied.shape} where wins has {won.shape}")
+    if not np.array_equal(tied, tied.T):
+        raise ValueError("ties: not symmetric")
+    return _of_counts(won, tied, "davidson", level, analysis, unit, mode)
+
+
+def bradley_terry_counts(
+    wins: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "choice.bradley_terry",
+    unit: str = "label",
+    mode: str = "recommended",
+) -> PairedComparison:
+    """Bradley and Terry's model from a table of wins, every label taken as independent of every other.
+
+    `wins` (K, K) counts how often the row was preferred to the column; halves are allowed, for ties that were split. For
+    labels that share annotators there is `bradley_terry.fractional_bradley_terry`, for one system against one other a
+    proportion.
+
+    >>> fit = bradley_terry_counts([[0, 30], [10, 0]])
+    >>> round(fit.difference(0, 1).estimate, 6), round(fit.difference(0, 1).detail["se"], 6)
+    (1.098612, 0.365148)
+    """
+    won = _counts(wins, "wins")
+    return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode)
+
+
+def _of_counts(
+    wins: FloatArray, ties: FloatArray, model: str, level: float, analysis: str, unit: str, mode: str
+) -> PairedComparison:
+    refuse_level(level)
+    n = float(np.sum(wins) + np.sum(ties) / 2)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "unit": unit,
+        "mode": mode,
+        "n": round(n),
+        "n_rows": round(n),
+        "settings": {"model": model, "level": level, "covariance": "information"},
+        "warnings": (),
+    }
+    asked = wins + wins.T + ties
+    return _fitted(wins, ties, lambda fit: _inverse(asked, fit), None, level, common, with_ties=model == "davidson")
+
+
+def _fitted(
+    wins: FloatArray,
+    ties: FloatArray,
+    covariance_of: Callable[[_Fit], FloatArray],
+    df: float | None,
+    level: float,
+    common: dict[str, Any],
+    *,
+    with_ties: bool,
+) -> PairedComparison:
+    n_systems = len(wins)
+    asked = wins + wins.T + ties
+    components = connected(asked > 0)
+    empty = np.full((n_systems, n_systems), np.nan)
+    status, reason = "ok", ""
+    fit: _Fit | None = None
+    if not np.any(asked > 0):
+        status, reason = "no_data", "no comparison to analyse"
+    elif len(components) > 1:
+        status = "not_identified"
+        reason = "no chain of comparisons connects all systems; rank only within a component"
+    else:
+        # An edge for each win and two for a tie; without a way back from everywhere somebody's strength is unbounded.
+        reach = reachable((wins > 0) | (ties > 0))
+        if np.all(reach & reach.T):
+            fit = _maximum(wins, ties, with_ties, ridge=0.0)
+        if fit is None:
+            status = "separation"
+            reason = "some systems were preferred without exception, so their distance is unbounded"
+            fit = _maximum(wins, ties, with_ties, ridge=RIDGE)
+    if fit is None:
+        none = tuple(
+            _undefined(status, reason, f"strength of system {system}", "strength", common)
+            for system in range(n_systems)
+        )
+        tie = _undefined(status, reason, "tie parameter nu", "tie", common) if with_ties else None
+        return PairedComparison(
+            status, reason, none, tie, empty, empty, empty, empty, None, components, df, level, common
+        )
+    won, tied = fit.won, fit.tied
+    everything = covariance_of(fit) if status == "ok" else np.full((n_systems + 1, n_systems + 1), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = won + tied / 4 - (won + tied / 2) ** 2
+        observed = (wins + ties / 2) / asked
+        residuals = np.where(asked > 0, (observed - won - tied / 2) / np.sqrt(spread / asked), np.nan)
+    off_diagonal = ~np.eye(n_systems, dtype=bool)
+    result = PairedComparison(
+        status=status,
+        reason=reason,
+        strengths=(),
+        tie=None,
+        covariance=np.asarray(everything[:n_systems, :n_systems]),
+        probabilities=np.where(off_diagonal, won, np.nan),
+        tie_probabilities=np.where(off_diagonal, tied, np.nan),
+        residuals=residuals,
+        log_likelihood=fit.log_likelihood if status == "ok" else None,
+        components=components,
+        df=df,
+        level=level,
+        common=common,
+    )
+    named = {**common, "analysis": f"{common['analysis']}.strength"}
+    strengths = tuple(
+        _wald(
+            float(fit.strengths[system]),
+            float(everything[system, system]),
+            f"strength of system {system} (log-odds, sum zero)",
+            result,
+            named,
+            is_tested=False,
+        )
+        for system in range(n_systems)
+    )
+    tie = _tie(fit, float(everything[-1, -1]), result) if with_ties else None
+    return replace(result, strengths=strengths, tie=tie)
+
+
+def _maximum(wins: FloatArray, ties: FloatArray, with_ties: bool, *, ridge: float) -> _Fit | None:
+    """Newton's method on the strengths (the first held at 0 without a ridge) and log nu; None if it runs away."""
+    n_systems = len(wins)
+    asked = wins + wins.T + ties
+    scored = (wins + ties / 2).sum(axis=1)
+    n_ties = float(np.sum(ties)) / 2
+    has_nu = with_ties and n_ties > 0
+    free = np.arange(0 if ridge else 1, n_systems + has_nu)
+    values = np.zeros(n_systems + has_nu)
+    penalty = np.zeros(n_systems + has_nu)
+    penalty[:n_systems] = ridge
+
+    def at(point: FloatArray) -> _Fit:
+        log_nu = float(point[n_systems]) if has_nu else None
+        won, tied = _chances(point[:n_systems], log_nu)
+        height = float(np.sum(special.xlogy(wins, won)))
+        if has_nu:
+            height += float(np.sum(special.xlogy(ties, tied))) / 2
+        return _Fit(point[:n_systems], log_nu, won, tied, height)
+
+    now = at(values)
+    for _ in range(MAX_STEPS):
+        slope = scored - (asked * (now.won + now.tied / 2)).sum(axis=1)
+        if has_nu:
+            slope = np.append(slope, n_ties - float(np.sum(asked * now.tied)) / 2)
+        slope -= penalty * values
+        curvature = _information(asked, now) + np.diag(penalty)
+        try:
+            step = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
+        except np.linalg.LinAlgError:
+            return None
+        height = now.log_likelihood - float(np.sum(penalty * values**2)) / 2
+        for _ in range(40):
+            trial = values.copy()
+            trial[free] += step
+            following = at(trial)
+            rise = following.log_likelihood - float(np.sum(penalty * trial**2)) / 2 - height
+            # Rounding may cost a hair at the top; a step that really falls is halved.
+            if rise >= -1e-9 * (1 + abs(height)):
+                break
+            step = step / 2
+        values, now = trial, following
+        if float(np.ptp(values[:n_systems])) > DIVERGED or (has_nu and abs(values[-1]) > DIVERGED):
+            return None
+        if float(np.max(np.abs(step))) < TOLERANCE:
+            return replace(now, strengths=values[:n_systems] - np.mean(values[:n_systems]))
+    return None
+
+
+def _chances(strengths: FloatArray, log_nu: float | None) -> tuple[FloatArray, FloatArray]:
+    """P[row beats column] and P[tie], both (K, K)."""
+    half = (strengths[:, None] - strengths[None, :]) / 2
+    if log_nu is None:
+        return np.asarray(special.expit(2 * half)), np.zeros_like(half)
+    total = np.logaddexp(np.logaddexp(half, -half), log_nu)
+    return np.exp(half - total), np.exp(log_nu - total)
+
+
+def _information(asked: FloatArray, fit: _Fit) -> FloatArray:
+    """The Fisher information of the strengths, and of log nu in the last row where the model has it."""
+    score = fit.won + fit.tied / 2
+    weight = asked * (fit.won + fit.tied / 4 - score**2)
+    np.fill_diagonal(weight, 0.0)
+    found = np.diag(weight.sum(axis=1)) - weight
+    if fit.log_nu is None:
+        return np.asarray(found)
+    across = (asked * (fit.tied / 2 - score * fit.tied)).sum(axis=1)
+    corner = float(np.sum(asked * fit.tied * (1 - fit.tied))) / 2
+    return np.block([[found, across[:, None]], [across[None, :], np.array([[corner]])]])
+
+
+def _inverse(asked: FloatArray, fit: _Fit) -> FloatArray:
+    """The covariance of the strengths that add up to zero, and of log nu in the last place (0 without it)."""
+    n_systems = len(fit.strengths)
+    information = _information(asked, fit)
+    # One more piece of information, about the sum that the labels are silent of, makes the rest invertible.
+    information[:n_systems, :n_systems] += 1.0
+    inverse = np.linalg.inv(information)
+    inverse[:n_systems, :n_systems] -= 1 / n_systems**2
+    found = np.zeros((n_systems + 1, n_systems + 1))
+    found[: len(inverse), : len(inverse)] = inverse
+    return found
+
+
+def _wald(
+    value: float, variance: float, estimand: str, result: PairedComparison, common: dict[str, Any], *, is_tested: bool
+) -> Estimate:
+    if result.status != "ok":
+        more = (*common["warnings"], Warning("not_identified", "block", {"ridge": RIDGE}))
+        return Estimate(
+            estimand=estimand,
+            status=result.status,
+            reason=result.reason,
+            estimate=value,
+            **{**common, "warnings": more},
+        )
+    if result.df is not None and result.df < 1:
+        return Estimate(
+            estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
+        )
+    se = math.sqrt(max(0.0, variance))
+    if se < DEGENERATE:
+        return Estimate(
+            estimand=estimand, status="zero_variance", reason="the standard error is 0", estimate=value, **common
+        )
+    test = None
+    if result.df is None:
+        half = float(special.ndtri((1 + result.level) / 2)) * se
+        interval = Interval(result.level, value - half, value + half, "wald")
+        if is_tested:
+            pvalue = min(1.0, 2 * float(special.ndtr(-abs(value / se))))
+            test = HypothesisTest(name="wald_z", null=0.0, statistic=value / se, pvalue=pvalue)
+    else:
+        interval = basic.t_interval(value, se, result.df, level=result.level, method="cr1_t")
+        if is_tested and common["n"] >= TOO_FEW_CLUSTERS:
+            test = basic.t_test("clustered_t", value, 0.0, se, result.df)
+    return Estimate(estimand=estimand, estimate=value, interval=interval, test=test, detail={"se": se}, **common)
+
+
+def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
+    common = {**result.common, "analysis": f"{result.common['analysis']}.tie"}
+    estimand = "tie parameter nu"
+    if fit.log_nu is None:
+        reason = "no label was a tie, so nu lies at its edge"
+        return Estimate(estimand=estimand, status="separation", reason=reason, estimate=0.0, **common)
+    logarithm = _wald(fit.log_nu, variance, estimand, result, common, is_tested=False)
+    nu = math.exp(fit.log_nu)
+    interval = logarithm.interval
+    if interval is not None:
+        interval = Interval(interval.level, math.exp(interval.low), math.exp(interval.high), interval.method)
+    return Estimate(
+        estimand=estimand,
+        status=logarithm.status,
+        reason=logarithm.reason,
+        estimate=nu,
+        interval=interval,
+        detail={"log_nu": fit.log_nu, "se_log_nu": logarithm.detail.get("se")},
+        **{**common, "warnings": logarithm.warnings},
+    )
+
+
+def _undefined(status: str, reason: str, estimand: str, part: str, common: dict[str, Any]) -> Estimate:
+    named = {**common, "analysis": f"{common['analysis']}.{part}"}
+    return Estimate(estimand=estimand, status=status, reason=reason, **named)
+
+
+def _systems(values: npt.ArrayLike, name: str, length: int, n_systems: int) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.shape != (length,):
+        raise ValueError(f"{name}: expected {length} systems, got an array of shape {array.shape}")
+    if length and array.dtype.kind not in "iu":
+        raise ValueError(f"{name}: systems are numbered with integers")
+    array = array.astype(np.int64)
+    wrong = np.flatnonzero((array < 0) | (array >= n_systems))
+    if len(wrong):
+        raise ValueError(f"{name}: row {int(wrong[0])} is {int(array[wrong[0]])}, not one of {n_systems} systems")
+    return array
+
+
+def _counts(values: npt.ArrayLike, name: str) -> FloatArray:
+    table = matrix(values, name)
+    if table.shape[0] != table.shape[1]:
+        raise ValueError(f"{name}: shape {table.shape} is not square")
+    if np.isnan(table).any() or np.any(table < 0):
+        row = int(np.argwhere(np.isnan(table) | (table < 0))[0][0])
+        raise ValueError(f"{name}: row {row} has a count that is missing or negative")
+    itself = np.flatnonzero(np.diag(table))
+    if len(itself):
+        raise ValueError(f"{name}: row {int(itself[0])} compares system {int(itself[0])} with itself")
+    return table

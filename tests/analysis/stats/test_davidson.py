@@ -1,0 +1,286 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from scipy import optimize
+from statsmodels.tools.numdiff import approx_hess
+
+from analysis.stats import davidson as paired
+from analysis.stats.bradley_terry import fractional_bradley_terry
+from analysis.stats.results import plain
+from tests.analysis.stats.golden import golden
+
+GOLDEN = golden("davidson")
+
+
+def labels(seed=0, n_annotators=40, n_labels=12, strengths=(0.6, 0.0, -0.2, -0.4), nu=0.5, lean=0.0):
+    """Rows of a study: who was shown first and second, 1, .5 or 0, and by whom."""
+    draw, k = np.random.default_rng(seed), len(strengths)
+    annotators = np.repeat(np.arange(n_annotators), n_labels)
+    first = draw.integers(0, k, len(annotators))
+    second = (first + draw.integers(1, k, len(annotators))) % k
+    own = (
+        np.asarray(strengths) + draw.normal(0, lean, (n_annotators, k))
+        if lean
+        else np.tile(strengths, (n_annotators, 1))
+    )
+    x, y = own[annotators, first], own[annotators, second]
+    wins, ties = np.exp((x - y) / 2), np.full(len(x), nu)
+    total = wins + np.exp((y - x) / 2) + ties
+    uniform = draw.random(len(x)) * total
+    outcomes = np.where(uniform < wins, 1.0, np.where(uniform < wins + ties, 0.5, 0.0))
+    return first, second, outcomes, annotators
+
+
+def tables(first, second, outcomes, k):
+    wins, ties = np.zeros((k, k)), np.zeros((k, k))
+    for x, y, outcome in zip(first, second, outcomes, strict=True):
+        if outcome == 0.5:
+            ties[x, y] += 1
+            ties[y, x] += 1
+        elif outcome == 1:
+            wins[x, y] += 1
+        else:
+            wins[y, x] += 1
+    return wins, ties
+
+
+def cost(parameters, wins, ties):
+    """Minus the log-likelihood, from the probabilities as Davidson wrote them; the first system's strength is 1."""
+    pi, nu = np.exp(np.r_[0.0, parameters[:-1]]), math.exp(parameters[-1])
+    total = 0.0
+    for i in range(len(wins)):
+        for j in range(i + 1, len(wins)):
+            whole = pi[i] + pi[j] + nu * math.sqrt(pi[i] * pi[j])
+            total -= wins[i, j] * math.log(pi[i] / whole) + wins[j, i] * math.log(pi[j] / whole)
+            total -= ties[i, j] * math.log(nu * math.sqrt(pi[i] * pi[j]) / whole)
+    return total
+
+
+def estimates(fit):
+    return np.array([strength.estimate for strength in fit.strengths])
+
+
+def test_counts_agree_with_the_reference():
+    fit = paired.davidson_counts(GOLDEN["wins"], GOLDEN["ties"])
+    found = estimates(fit)
+    assert_allclose(found - found[0], GOLDEN["strength"], atol=1e-6)
+    assert_allclose(fit.tie.estimate, GOLDEN["nu"], atol=1e-6)
+    assert_allclose(fit.log_likelihood, GOLDEN["log_likelihood"], atol=1e-6)
+    assert_allclose(found.sum(), 0, atol=1e-9)
+
+
+def test_estimates_and_errors_agree_with_a_numerical_search():
+    wins, ties = tables(*labels(1)[:3], 4)
+    best = optimize.minimize(cost, np.zeros(4), (wins, ties), method="BFGS", options={"gtol": 1e-9})
+    covariance = np.linalg.inv(approx_hess(best.x, cost, args=(wins, ties)))
+    fit = paired.davidson_counts(wins, ties)
+    found = estimates(fit)
+    assert_allclose(found[1:] - found[0], best.x[:-1], atol=1e-5)
+    assert_allclose(fit.tie.detail["log_nu"], best.x[-1], atol=1e-5)
+    for system in (1, 2, 3):
+        assert_allclose(
+            fit.difference(system, 0).detail["se"], math.sqrt(covariance[system - 1, system - 1]), rtol=1e-4
+        )
+    assert_allclose(fit.tie.detail["se_log_nu"], math.sqrt(covariance[-1, -1]), rtol=1e-4)
+    contrast = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    assert_allclose(fit.difference(1, 2).detail["se"], math.sqrt(contrast), rtol=1e-4)
+
+
+def test_bradley_and_terry_on_counts_agree_with_a_regression():
+    first, second, outcomes, _ = labels(2, nu=0.0)
+    wins, _ = tables(first, second, outcomes, 4)
+    design = np.zeros((len(first), 4))
+    design[np.arange(len(first)), first] = 1
+    design[np.arange(len(first)), second] -= 1
+    reference = sm.GLM(outcomes, design[:, 1:], family=sm.families.Binomial()).fit()
+    fit = paired.bradley_terry_counts(wins)
+    found = estimates(fit)
+    assert fit.tie is None
+    assert_allclose(found[1:] - found[0], reference.params, atol=1e-7)
+    for system in (1, 2, 3):
+        difference = fit.difference(system, 0)
+        assert_allclose(difference.detail["se"], reference.bse[system - 1], rtol=1e-6)
+        assert_allclose(difference.pvalue, reference.pvalues[system - 1], rtol=1e-4)
+    assert_allclose(fit.log_likelihood, reference.llf, rtol=1e-9)
+
+
+def test_without_ties_the_clustered_model_is_the_fractional_one():
+    first, second, outcomes, annotators = labels(3, nu=0.0, lean=0.4)
+    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    other = fractional_bradley_terry(first, second, outcomes, annotators, n_systems=4)
+    found = estimates(fit)
+    assert_allclose(found - found[0], [strength.estimate for strength in other.strengths], atol=1e-8)
+    for system in (1, 2, 3):
+        assert_allclose(fit.difference(system, 0).detail["se"], other.strengths[system].detail["se"], rtol=1e-7)
+        assert_allclose(fit.difference(system, 0).pvalue, other.strengths[system].pvalue, rtol=1e-6)
+    assert (fit.tie.status, fit.tie.estimate) == ("separation", 0.0)
+
+
+def scores_by_hand(fit, first, second, outcomes, annotators):
+    """Each annotator's derivative of the log-likelihood, by small steps of the parameters."""
+    base = np.r_[estimates(fit)[1:] - estimates(fit)[0], fit.tie.detail["log_nu"]]
+    rows = []
+    for who in np.unique(annotators):
+        own = annotators == who
+        rows.append(-optimize.approx_fprime(base, cost, 1e-6, *tables(first[own], second[own], outcomes[own], 4)))
+    return np.array(rows), np.linalg.inv(approx_hess(base, cost, args=tables(first, second, outcomes, 4)))
+
+
+def test_the_covariance_over_annotators_is_the_sandwich():
+    first, second, outcomes, annotators = labels(4, n_annotators=12, n_labels=20, lean=0.5)
+    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    scores, bread = scores_by_hand(fit, first, second, outcomes, annotators)
+    sandwich = bread @ scores.T @ scores @ bread * (12 / 11 * 239 / 236)
+    for system in (1, 2, 3):
+        found = fit.difference(system, 0)
+        assert_allclose(found.detail["se"], math.sqrt(sandwich[system - 1, system - 1]), rtol=1e-3)
+        assert (found.n, found.test.df) == (12, 11)
+    assert_allclose(fit.tie.detail["se_log_nu"], math.sqrt(sandwich[-1, -1]), rtol=1e-3)
+
+
+def test_what_was_put_in_comes_out():
+    first, second, outcomes, annotators = labels(5, n_annotators=800)
+    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    assert_allclose(estimates(fit), [0.6, 0.0, -0.2, -0.4], atol=0.08)
+    assert fit.tie.interval.low < 0.5 < fit.tie.interval.high
+    assert fit.difference(0, 1).pvalue < 0.001
+    observed = (outcomes[(first == 0) & (second == 1)] == 0.5).mean()
+    assert_allclose(fit.tie_probabilities[0, 1], observed, atol=0.05)
+    assert_allclose(fit.probabilities[0, 1] + fit.probabilities[1, 0] + fit.tie_probabilities[0, 1], 1)
+    assert np.nanmax(np.abs(fit.residuals)) < 4
+
+
+def test_names_places_and_copies_do_not_matter():
+    first, second, outcomes, annotators = labels(6, lean=0.3)
+    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    swapped = paired.davidson(second, first, 1 - outcomes, annotators, n_systems=4)
+    assert_allclose(estimates(swapped), estimates(fit), atol=1e-9)
+    assert_allclose(swapped.covariance, fit.covariance, rtol=1e-6)
+    renamed = np.array([2, 0, 3, 1])
+    other = paired.davidson(renamed[first], renamed[second], outcomes, annotators, n_systems=4)
+    assert_allclose(estimates(other)[renamed], estimates(fit), atol=1e-8)
+    assert_allclose(other.difference(2, 0).pvalue, fit.difference(0, 1).pvalue, rtol=1e-6)
+    twice = paired.davidson(*(np.tile(array, 2) for array in (first, second, outcomes, annotators)), n_systems=4)
+    # Copies of an annotator's labels say nothing new, but for the factor (N - 1) / (N - k).
+    rows, k = len(first), 4
+    factor = ((2 * rows - 1) / (2 * rows - k)) / ((rows - 1) / (rows - k))
+    assert_allclose(twice.covariance, fit.covariance * factor, rtol=1e-6)
+    wins, ties = tables(first, second, outcomes, 4)
+    naive, doubled = paired.davidson_counts(wins, ties), paired.davidson_counts(2 * wins, 2 * ties)
+    assert_allclose(doubled.covariance, naive.covariance / 2, rtol=1e-6)
+
+
+def test_a_pair_that_does_not_fit_shows_in_the_residuals():
+    # A circle: 0 beats 1, 1 beats 2, 2 beats 0. All strengths are equal, and every pair sticks out.
+    fit = paired.bradley_terry_counts([[0, 30, 10], [10, 0, 30], [30, 10, 0]])
+    assert_allclose(estimates(fit), 0, atol=1e-9)
+    assert_allclose(fit.residuals[0, 1], (0.75 - 0.5) / math.sqrt(0.25 / 40))
+    assert_allclose((fit.residuals + fit.residuals.T)[~np.eye(3, dtype=bool)], 0, atol=1e-9)
+
+
+# Where there is no maximum
+
+
+def test_systems_that_no_chain_connects_are_not_ranked_together():
+    fit = paired.davidson([0, 2, 0, 2], [1, 3, 1, 3], [1, 0, 0.5, 1], list("abcd"), n_systems=5)
+    assert (fit.status, fit.components) == ("not_identified", ((0, 1), (2, 3), (4,)))
+    assert all(strength.estimate is None for strength in fit.strengths)
+    assert fit.difference(0, 1).status == "not_identified"
+
+
+def test_a_system_that_always_won_is_put_in_order_and_no_more():
+    wins = [[0, 10, 10], [0, 0, 6], [0, 4, 0]]
+    for fit in (paired.bradley_terry_counts(wins), paired.davidson_counts(wins, np.zeros((3, 3)))):
+        assert fit.status == "separation"
+        found = estimates(fit)
+        assert found[0] > found[1] > found[2] and np.abs(found).max() < 5
+        assert all(strength.interval is None and strength.warned("not_identified") for strength in fit.strengths)
+        difference = fit.difference(0, 1)
+        assert (difference.status, difference.test) == ("separation", None)
+        assert fit.log_likelihood is None
+
+
+def test_ties_alone_do_not_make_a_loss():
+    # The tie connects the two, yet with wins on one side only no finite strengths are most likely.
+    fit = paired.davidson_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]])
+    assert fit.status == "separation" and fit.strengths[0].estimate > 0
+    # Nothing but ties: any nu is less likely than a greater one.
+    only = paired.davidson_counts(np.zeros((2, 2)), [[0, 5], [5, 0]])
+    assert only.status == "separation" and only.tie.estimate is None
+
+
+def test_no_label_one_annotator_and_few_annotators():
+    assert paired.davidson([], [], [], [], n_systems=2).status == "no_data"
+    assert paired.bradley_terry_counts(np.zeros((2, 2))).status == "no_data"
+    one = paired.davidson([0, 1, 0], [1, 0, 1], [1, 1, 0.5], ["a", "a", "a"], n_systems=2)
+    assert (one.strengths[0].status, one.strengths[0].interval) == ("n_lt_2", None)
+    few = paired.davidson(*labels(7, n_annotators=5), n_systems=4)
+    assert few.difference(0, 1).test is None and few.difference(0, 1).interval is not None
+    assert few.difference(0, 1).warned("few_clusters")
+    missing = paired.davidson([0, 1, 0], [1, 0, 1], [1, 1, np.nan], list("abc"), n_systems=2)
+    assert missing.strengths[0].n == 2
+
+
+def test_everybody_in_step_has_no_variance():
+    first, second, outcomes = [0, 1, 0], [1, 0, 1], [1, 1, 0.5]
+    fit = paired.davidson(first * 8, second * 8, outcomes * 8, np.repeat(np.arange(8), 3), n_systems=2)
+    assert (fit.status, fit.difference(0, 1).status) == ("ok", "zero_variance")
+
+
+def test_bad_arguments_are_named():
+    for call, word in (
+        (lambda: paired.davidson([0], [0], [1], ["a"], n_systems=2), "second: row 0 compares system 0 with itself"),
+        (lambda: paired.davidson([0, 1], [1, 2], [1, 1], ["a", "b"], n_systems=2), "second: row 1 is 2"),
+        (lambda: paired.davidson([0.5], [1], [1], ["a"], n_systems=2), "first"),
+        (lambda: paired.davidson([0], [1], [0.7], ["a"], n_systems=2), "outcomes: row 0 is 0.7"),
+        (lambda: paired.davidson([0], [1], [1], ["a"], n_systems=2, level=1), "level"),
+        (lambda: paired.davidson_counts([[0, 1]], [[0, 0]]), "wins: shape"),
+        (lambda: paired.davidson_counts([[0, 1], [-1, 0]], np.zeros((2, 2))), "wins: row 1"),
+        (lambda: paired.davidson_counts([[1, 1], [1, 0]], np.zeros((2, 2))), "wins: row 0 compares"),
+        (lambda: paired.davidson_counts([[0, 1], [1, 0]], [[0, 2], [1, 0]]), "ties: not symmetric"),
+        (lambda: paired.davidson_counts([[0, 1], [1, 0]], np.zeros((3, 3))), "ties: shape"),
+        (lambda: paired.bradley_terry_counts([[0, 1], [1, 0]]).difference(0, 0), "x: 0 and 0"),
+        (lambda: paired.bradley_terry_counts([[0, 1], [1, 0]]).difference(0, 2), "x: 0 and 2"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            call()
+
+
+def test_fits_are_json():
+    for fit in (
+        paired.davidson(*labels(8), n_systems=4),
+        paired.davidson([0, 2], [1, 3], [1, 0], ["a", "b"], n_systems=5),
+        paired.davidson_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]]),
+        paired.davidson_counts(np.zeros((2, 2)), [[0, 5], [5, 0]]),
+        paired.bradley_terry_counts([[0, 3], [2, 0]]),
+    ):
+        json.dumps(plain(fit.as_dict()), allow_nan=False)
+        json.dumps(plain(fit.difference(0, 1)), allow_nan=False)
+
+
+def test_a_million_labels_of_a_hundred_systems_give_their_strengths_back():
+    draw = np.random.default_rng(9)
+    strengths = draw.normal(0, 1, 100)
+    asked = draw.multinomial(1_000_000, np.full(4950, 1 / 4950))
+    rows, columns = np.triu_indices(100, 1)
+    won = draw.binomial(asked, 1 / (1 + np.exp(strengths[columns] - strengths[rows])))
+    wins = np.zeros((100, 100))
+    wins[rows, columns], wins[columns, rows] = won, asked - won
+    fit = paired.bradley_terry_counts(wins)
+    assert_allclose(estimates(fit), strengths - strengths.mean(), atol=0.1)
+
+
+@pytest.mark.slow
+def test_intervals_over_annotators_cover():
+    # Annotators who differ pull the average preference towards one half, so the truth is that of a very large study.
+    how = {"lean": 0.3, "strengths": (0.3, -0.3)}
+    truth = paired.davidson(*labels(1, n_annotators=50_000, **how), n_systems=2).difference(0, 1).estimate
+    covered, runs = 0, 400
+    for seed in range(runs):
+        interval = paired.davidson(*labels(1000 + seed, **how), n_systems=2).difference(0, 1).interval
+        covered += interval.low <= truth <= interval.high
+    assert covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
