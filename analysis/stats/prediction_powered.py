@@ -1,0 +1,260 @@
+"""The mean human score of many outputs of which few were judged by people and all by a metric or a model.
+
+Prediction-powered inference takes the metric's mean over everything and corrects it by what people say of the metric's
+errors on the judged part. It is right on average whatever the metric is worth, and narrower where the metric is good;
+it needs the judged outputs to be a random sample of all. It stands beside the human-only score, never in its place.
+
+Source: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Prediction-powered inference; the weight after
+Angelopoulos, Duchi and Zrnic 2023, PPI++.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, bootstrap, clusters
+from analysis.stats.arrays import DEGENERATE, FloatArray, codes, refuse_level, vector
+from analysis.stats.results import Estimate, Warning
+
+
+def prediction_powered_mean(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    metric_unjudged: npt.ArrayLike,
+    *,
+    null: float | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    analysis: str = "prediction_powered.mean",
+    unit: str = "output",
+) -> Estimate:
+    """The mean human score of all outputs, from n judged by people and N by the metric alone.
+
+    `human` y and `metric` f have shape (n,), one value each an output that people judged; `metric_unjudged` shape (N,).
+    An output without a human score counts nowhere here; a judged one without a metric score is refused. With
+    l = cov(y, f) / (var(f) (1 + n / N)), the covariance over the judged and var(f) pooled over all (ddof = 1):
+    theta = mean(y) - l (mean(f judged) - mean(f unjudged)), SE^2 = var(y - l f) / n + l^2 var(f unjudged) / N, and t on
+    n - 1 (a normal reference covers .926 at n = 20). A metric that does not vary: `not_identified`. The sensitivity is
+    the human-only mean, detail["se_ratio"] what the metric made of its standard error.
+
+    >>> judged, scores = [0.2, 0.5, 0.9, 0.4, 0.7, 0.6], [0.3, 0.5, 0.8, 0.3, 0.6, 0.7]
+    >>> found = prediction_powered_mean(judged, scores, [0.4, 0.6, 0.5, 0.7, 0.3, 0.8, 0.9, 0.2, 0.5, 0.6])
+    >>> round(found.estimate, 4), round(found.detail["se"], 4), round(found.detail["weight"], 4)
+    (0.5612, 0.0698, 0.6745)
+    """
+    refuse_level(level)
+    y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
+    n = len(y)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "mean human score of all outputs",
+        "unit": unit,
+        "n": n,
+        "n_rows": n + len(rest),
+        "settings": {"null": null, "level": level, "bounds": bounds},
+    }
+    detail: dict[str, Any] = {"n_judged": n, "n_unjudged": len(rest), "n_missing": n_missing}
+    alone = basic.one_sample(
+        y,
+        null=0.0 if null is None else null,
+        level=level,
+        bounds=bounds,
+        analysis=f"{analysis}.human_only",
+        estimand="mean human score of the judged outputs",
+        unit=unit,
+    )
+    alone = alone if null is not None else replace(alone, test=None, effect=None)
+    edge = _undefined(n, f, rest, unit="output")
+    if edge is not None:
+        return Estimate(status=edge[0], reason=edge[1], sensitivity=(alone,), detail=detail, **common)
+    weight = _weight(y, f, rest)
+    estimate = float(np.mean(y)) - weight * (float(np.mean(f)) - float(np.mean(rest)))
+    variance = float(np.var(y - weight * f, ddof=1)) / n + weight**2 * float(np.var(rest, ddof=1)) / len(rest)
+    se = math.sqrt(variance)
+    detail |= {"weight": weight, "correlation": _correlation(y, f), "se": se, "df": n - 1}
+    if se < DEGENERATE:
+        return Estimate(
+            status="zero_variance",
+            reason="the standard error is 0",
+            estimate=estimate,
+            sensitivity=(alone,),
+            detail=detail,
+            **common,
+        )
+    own = float(np.std(y, ddof=1)) / math.sqrt(n)
+    detail["se_ratio"] = se / own if own > DEGENERATE else None
+    return Estimate(
+        estimate=estimate,
+        interval=basic.t_interval(estimate, se, n - 1, level=level, bounds=bounds),
+        test=None if null is None else basic.t_test("prediction_powered_t", estimate, null, se, n - 1),
+        sensitivity=(alone,),
+        detail=detail,
+        **common,
+    )
+
+
+def clustered_prediction_powered_mean(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    metric_unjudged: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    null: float | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "prediction_powered.clustered_mean",
+    unit: str = "annotator",
+) -> Estimate:
+    """`prediction_powered_mean` where judgements share annotators: annotators are resampled with all their rows.
+
+    `human`, `metric` and `annotators` have shape (n_rows,), a row one judgement and the metric's score of its output.
+    The weight is estimated anew in each resample, from sums over annotators. The unjudged outputs are independent, so
+    their part l^2 var(f unjudged) / N is added as it stands. SE is the bootstrap's standard deviation times
+    sqrt(G / (G - 1)), the reference t on G* - 1, the effective number of annotators less one; under six annotators
+    there is no test. `n` counts annotators.
+
+    >>> rng = np.random.default_rng(0)
+    >>> who, quality = np.repeat(np.arange(25), 4), rng.normal(0.6, 0.2, 1100)
+    >>> human = quality[:100] + rng.normal(0, 0.1, 25)[who] + rng.normal(0, 0.1, 100)
+    >>> found = clustered_prediction_powered_mean(human, quality[:100], who, quality[100:], rng=rng, resamples=999)
+    >>> found.n, found.detail["se_ratio"] < 1
+    (25, True)
+    """
+    refuse_level(level)
+    labels = np.asarray(annotators)
+    given = vector(human, "human")
+    positions, _ = codes(labels, "annotators", len(given))
+    y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
+    positions, n_annotators = codes(positions[~np.isnan(given)], "annotators", len(y))
+    n = len(y)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "mean human score of all outputs",
+        "unit": unit,
+        "n": n_annotators,
+        "n_clusters": n_annotators,
+        "n_rows": n + len(rest),
+        "settings": {"null": null, "level": level, "bounds": bounds, "resamples": resamples},
+    }
+    detail: dict[str, Any] = {"n_judged": n, "n_unjudged": len(rest), "n_missing": n_missing}
+    alone = clusters.clustered_mean(
+        y,
+        positions,
+        null=null,
+        level=level,
+        bounds=bounds,
+        analysis=f"{analysis}.human_only",
+        estimand="mean human score of the judged outputs",
+        unit=unit,
+    )
+    edge = _undefined(n_annotators, f, rest, unit=unit)
+    if edge is not None:
+        return Estimate(status=edge[0], reason=edge[1], sensitivity=(alone,), detail=detail, **common)
+    weight = _weight(y, f, rest)
+    mean_rest, spread_rest = float(np.mean(rest)), float(np.var(rest, ddof=1)) / len(rest)
+    estimate = float(np.mean(y)) - weight * (float(np.mean(f)) - mean_rest)
+    draws = _resampled(y, f, rest, positions, n_annotators, resamples=resamples, rng=rng)
+    defined = draws[np.isfinite(draws)]
+    warnings: tuple[Warning, ...] = clusters.cluster_warnings(np.bincount(positions), name=unit)
+    if len(defined) < len(draws):
+        warnings = (*warnings, Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
+    if len(defined) < max(2, len(draws) / 2):
+        reason = "in most resamples the metric does not vary"
+        return Estimate(
+            status="not_identified", reason=reason, sensitivity=(alone,), warnings=warnings, detail=detail, **common
+        )
+    between = float(np.var(defined, ddof=1)) * n_annotators / (n_annotators - 1)
+    se = math.sqrt(between + weight**2 * spread_rest)
+    effective = clusters.effective_clusters(np.bincount(positions))
+    df = max(1.0, effective - 1)
+    detail |= {"weight": weight, "correlation": _correlation(y, f), "se": se, "df": df, "effective_clusters": effective}
+    if se < DEGENERATE:
+        return Estimate(
+            status="zero_variance",
+            reason="the standard error is 0",
+            estimate=estimate,
+            sensitivity=(alone,),
+            warnings=warnings,
+            detail=detail,
+            **common,
+        )
+    own = alone.detail.get("se")
+    detail["se_ratio"] = se / own if own is not None and own > DEGENERATE else None
+    tested = null is not None and n_annotators >= clusters.TOO_FEW_CLUSTERS
+    return Estimate(
+        estimate=estimate,
+        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method="bootstrap_se_t"),
+        test=basic.t_test("prediction_powered_t", estimate, null, se, df) if tested and null is not None else None,
+        sensitivity=(alone,),
+        warnings=warnings,
+        detail=detail,
+        **common,
+    )
+
+
+def _judged(
+    human: npt.ArrayLike, metric: npt.ArrayLike, metric_unjudged: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    y, f, rest = vector(human, "human"), vector(metric, "metric"), vector(metric_unjudged, "metric_unjudged")
+    if f.shape != y.shape:
+        raise ValueError(f"metric: {len(f)} values where human has {len(y)}")
+    here = ~np.isnan(y)
+    for name, scores in (("metric", np.where(here, f, 0.0)), ("metric_unjudged", rest)):
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            raise ValueError(f"{name}: row {int(missing[0])} has no score; the metric must score every output")
+    return y[here], f[here], rest, int(np.sum(~here))
+
+
+def _undefined(n: int, f: FloatArray, rest: FloatArray, *, unit: str) -> tuple[str, str] | None:
+    if n == 0:
+        return "no_data", "no output was judged by people"
+    if n == 1:
+        return "n_lt_2", f"one {unit} has no spread"
+    if len(rest) < 2:
+        return "not_applicable", "hardly any output is left that people did not judge"
+    if float(np.std(np.concatenate([f, rest]), ddof=1)) < DEGENERATE:
+        return "not_identified", "the metric does not vary"
+    return None
+
+
+def _weight(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:
+    pooled = float(np.var(np.concatenate([f, rest]), ddof=1))
+    return float(np.cov(y, f, ddof=1)[0, 1]) / (pooled * (1 + len(y) / len(rest)))
+
+
+def _correlation(y: FloatArray, f: FloatArray) -> float | None:
+    spread = float(np.std(y)) * float(np.std(f))
+    return None if spread < DEGENERATE else float(np.mean((y - np.mean(y)) * (f - np.mean(f)))) / spread
+
+
+def _resampled(
+    y: FloatArray,
+    f: FloatArray,
+    rest: FloatArray,
+    positions: npt.NDArray[np.int64],
+    n_annotators: int,
+    *,
+    resamples: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    # Centred sums keep their digits when moments are taken by subtraction.
+    centre_y, centre_f = float(np.mean(y)), float(np.mean(f))
+    a, b, others = y - centre_y, f - centre_f, rest - centre_f
+    columns = (np.ones_like(a), a, b, a * b, b * b)
+    sums = np.stack([np.bincount(positions, column, n_annotators) for column in columns], axis=1)
+    big, rest_sum, rest_squares = len(rest), float(others.sum()), float(np.sum(others**2))
+    draws = []
+    for block in bootstrap.multinomial_weights(n_annotators, resamples, rng):
+        n, sum_y, sum_f, products, squares = (block @ sums).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            covariance = (products - sum_y * sum_f / n) / (n - 1)
+            pooled = (squares + rest_squares - (sum_f + rest_sum) ** 2 / (n + big)) / (n + big - 1)
+            weight = np.where(pooled > DEGENERATE**2, covariance / (pooled * (1 + n / big)), np.nan)
+            draws.append(centre_y + sum_y / n - weight * (sum_f / n - rest_sum / big))
+    return np.concatenate(draws)
