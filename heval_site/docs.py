@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import unescape
+from html import escape, unescape
 from itertools import count
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -16,6 +16,7 @@ from posixpath import dirname, join, normpath
 from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
@@ -27,6 +28,7 @@ INDEX = "index"
 PARTS = {"tutorial": "Tutorial", "how-to": "How to", "reference": "Reference", "explanation": "Explanation"}
 LINK = re.compile(r"\]\(([^)\s]+\.md)(#[\w-]+)?\)")
 _HREF = re.compile(r'href="([^":]+\.md)(#[\w-]+)?"')
+_PICTURE = re.compile(r"^!\[([^\]\n]+)\]\((?:\.\./)+static/(docs/[\w.-]+)\)$", re.MULTILINE)
 _HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>", re.DOTALL)
 _WIDE = re.compile(r"<table>.*?</table>|<pre>.*?</pre>", re.DOTALL)
 
@@ -92,7 +94,14 @@ def html_of(page: Page) -> str:
         anchor = _free(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
         return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
 
-    html = _HREF.sub(linked, rendered(page.text, has_own_links=True))
+    # The renderer shows no images, for researchers write with it too; ours stand alone on their line.
+    pictures = _PICTURE.findall(page.text)
+    place = count()
+    text = _PICTURE.sub(lambda _: f"picture-{next(place)}-stands-here", page.text)
+    html = _HREF.sub(linked, rendered(text, has_own_links=True))
+    for number, (words, name) in enumerate(pictures):
+        picture = f'<img class="picture" src="{static(name)}" alt="{escape(words)}" loading="lazy">'
+        html = html.replace(f"picture-{number}-stands-here", picture)
     # An empty corner of a table heads nothing.
     html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
     # What scrolls must be reached by the keyboard, and said to be something.

@@ -373,6 +373,8 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
     (tmp_path / "how-to" / "b.md").write_text(
         "# B\n\n## Some part\n\n| a |\n|---|\n| b |\n\n## Some part\n\n<b>raw</b>\n", encoding="utf-8"
     )
+    with (tmp_path / "how-to" / "b.md").open("a") as file:
+        file.write('\n![Dots & "lines"](../../../static/docs/report.png)\n\n![elsewhere](https://example.org/x.png)\n')
     pages = read_pages(tmp_path)
     assert list(pages) == ["index", "how-to/b"]
     assert 'href="/docs/how-to/b/#some-part"' in docs.html_of(pages["index"])
@@ -380,6 +382,7 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
     assert 'id="some-part"' in html and 'id="some-part-2"' in html
     assert 'class="scrolled" role="region" tabindex="0"' in html
     assert "&lt;b&gt;" in html
+    assert 'src="/static/docs/report.png" alt="Dots &amp; &quot;lines&quot;"' in html and html.count("<img") == 1
 
 
 def test_documentation_is_reached_by_names_alone():

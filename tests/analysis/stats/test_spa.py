@@ -1,5 +1,4 @@
 import json
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -348,14 +347,3 @@ def test_a_rule_that_keeps_nobody_has_no_estimate():
     )
     with pytest.raises(ValueError, match="kept: r: expected 2 booleans"):
         spa.before_after([[0.2], [0.8]], {"r": [1, 0]}, names=["a"], rng=rng())
-
-
-def test_a_whole_report_over_ten_systems_and_five_hundred_annotators_is_quick():
-    import time
-
-    pairs = list(combinations(range(10), 2))
-    xy, yx = simulated(18, n=500, n_pairs=len(pairs), preference=0.53)
-    started = time.process_time()
-    spa.pairs_recommended(xy, yx, names=[f"{x} > {y}" for x, y in pairs], rng=rng(), margin=0.05)
-    # A generous bound: it guards against resampling pair by pair, which takes ten times as long.
-    assert time.process_time() - started < 4
