@@ -317,44 +317,6 @@ def rule_table(p: float, rule: Boundaries) -> RuleTable:
     )
 
 
-def binomial_power(n: int, p: float, *, significance: float = 0.05) -> float:
-    """The power of the exact two-sided binomial test of one half on n independent labels, each A with probability `p`.
-
-    >>> round(binomial_power(820, 0.55), 3)
-    0.81
-    """
-    refuse_level(significance)
-    if n < 1:
-        raise ValueError(f"n: {n} is less than 1")
-    if not 0 <= p <= 1:
-        raise ValueError(f"p: {p!r} is outside 0..1")
-    # At one half the test is symmetric: it rejects at least c for either side, with P(S >= c) <= significance / 2.
-    c = _critical(n, significance)
-    if c > n:
-        return 0.0
-    return float(special.bdtrc(c - 1, n, p) + special.bdtr(n - c, n, p))
-
-
-def n_for_binomial(p: float, *, power: float = 0.8, significance: float = 0.05) -> int:
-    """The least n from which on the exact binomial test keeps the power: it saws, so one n may do and the next not.
-
-    >>> n_for_binomial(0.60), n_for_binomial(0.65)
-    (210, 97)
-    """
-    refuse_level(power)
-    if not 0 <= p <= 1 or p == 0.5:
-        raise ValueError(f"p: {p!r} is not in 0..1 apart from one half")
-    centre = (special.ndtri(1 - significance / 2) + special.ndtri(power)) ** 2 / (4 * (p - 0.5) ** 2)
-    # The teeth of the saw are of about one critical value, some 2 sqrt(n) labels; far beyond that nothing falls short.
-    high = int(centre + 20 * math.sqrt(centre) + 100)
-    if high > MAX_N:
-        raise ValueError(f"p: more than {MAX_N} labels would be needed")
-    n = high
-    while n > 1 and binomial_power(n - 1, p, significance=significance) >= power:
-        n -= 1
-    return n
-
-
 def _critical(n: int, significance: float) -> int:
     """The least c with P(S >= c) <= significance / 2 under one half; n + 1 where there is none."""
     low, high = n // 2, n + 1

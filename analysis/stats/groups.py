@@ -293,18 +293,6 @@ def studentized_range_sf(q: float, k: int, df: float) -> float:
     return min(1.0, max(0.0, total))
 
 
-def two_group_power(effect: float, n_x: int, n_y: int, *, significance: float = 0.05) -> float:
-    """The power of the two-sided two-sample t test (equal variances) at Cohen's d = `effect`.
-
-    Exact through the one-sample function: df = n_x + n_y - 2 and nc = d sqrt(n_x n_y / (n_x + n_y)) are those of
-    n_x + n_y - 1 units at a rescaled effect.
-
-    >>> round(two_group_power(0.25, 130, 130), 2), round(two_group_power(0.25, 130, 130, significance=0.05 / 15), 2)
-    (0.52, 0.17)
-    """
-    return power.t_power(effect * _two_group_scale(n_x, n_y), n_x + n_y - 1, significance=significance)
-
-
 def share_difference(
     successes_x: int,
     n_x: int,
@@ -612,12 +600,6 @@ def _detectable(se: float, df: float, level: float, tests: int = 1) -> float:
     """The smallest distance that a t test with this standard error finds with power .8."""
     n = max(2, int(df) + 1)
     return power.detectable_effect(n, sd=se * math.sqrt(n), significance=1 - level, tests=tests)
-
-
-def _two_group_scale(n_x: int, n_y: int) -> float:
-    if min(n_x, n_y) < 1 or n_x + n_y < 3:
-        raise ValueError(f"n_x, n_y: {n_x} and {n_y} units leave no degree of freedom")
-    return math.sqrt(n_x * n_y / (n_x + n_y) / (n_x + n_y - 1))
 
 
 def cell_contrast(

@@ -329,25 +329,6 @@ def test_equivalence_is_found_and_seldom_wrongly():
     assert never.median_n is None
 
 
-# The exact binomial test
-
-
-def test_binomial_power_is_that_of_scipys_test():
-    for n, p in ((20, 0.7), (97, 0.65), (50, 0.5)):
-        counts = np.arange(n + 1)
-        rejects = np.array([stats.binomtest(int(k), n, 0.5).pvalue <= 0.05 for k in counts])
-        assert_allclose(simulation.binomial_power(n, p), stats.binom.pmf(counts[rejects], n, p).sum(), atol=1e-12)
-    assert simulation.binomial_power(5, 0.9) == 0
-
-
-def test_the_least_n_is_that_of_the_reference_and_holds_from_there_on():
-    for p, n in GOLDEN["binomial"].items():
-        assert simulation.n_for_binomial(float(p)) == n
-        assert simulation.n_for_binomial(1 - float(p)) == n
-        assert simulation.binomial_power(n - 1, float(p)) < 0.8
-        assert min(simulation.binomial_power(more, float(p)) for more in range(n, n + 200)) >= 0.8
-
-
 def test_bad_arguments_are_named():
     agents, rule = simulation.Agents(np.array([0.9, 1.0]), np.zeros(5)), hoeffding_boundaries(4, delta=0.1)
     one = Strategy("one")
@@ -366,10 +347,6 @@ def test_bad_arguments_are_named():
         (lambda: simulation.planned_effort(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()), "capability"),
         (lambda: simulation.requests_wanted(0.5, delta=0.1), "p: 0.5"),
         (lambda: simulation.rule_table(1.2, rule), "p: 1.2"),
-        (lambda: simulation.binomial_power(0, 0.6), "n: 0"),
-        (lambda: simulation.binomial_power(9, 1.6), "p: 1.6"),
-        (lambda: simulation.n_for_binomial(0.5), "p: 0.5"),
-        (lambda: simulation.n_for_binomial(0.5005), "p: more than"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

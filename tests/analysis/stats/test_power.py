@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
-from statsmodels.stats.power import TTestPower
+from scipy import special, stats
+from statsmodels.stats.power import FTestAnovaPower, TTestIndPower, TTestPower
 
-from analysis.stats import equivalence, power
+from analysis.stats import basic, equivalence, groups, power
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("power")
@@ -83,3 +83,158 @@ def test_impossible_plans_are_refused():
         power.n_for_equivalence(sd=0.3, margin=0.05, difference=0.05)
     with pytest.raises(ValueError, match="more than"):
         power.n_for_power(1e-5)
+
+
+def test_two_groups_agree_with_statsmodels():
+    for d, n, ratio, level in [(0.1, 4, 1, 0.05), (0.3, 20, 2, 0.05), (1.0, 150, 1, 0.001), (0.25, 130, 1, 0.05 / 15)]:
+        found = power.two_sample_power(d, n, n * ratio, variances="equal", significance=level)
+        assert_allclose(found, TTestIndPower().power(d, n, level, ratio), atol=1e-9)
+    # The arms of the training study: .17 at .05 / 15 and .52 at .05 for 130, .71 and .94 for 390.
+    for n, strict, usual in [(130, 0.17, 0.52), (390, 0.71, 0.94)]:
+        assert abs(power.two_sample_power(0.25, n, n, significance=0.05 / 15) - strict) < 0.005
+        assert abs(power.two_sample_power(0.25, n, n) - usual) < 0.005
+    assert power.n_for_two_samples(0.5, variances="equal") == (64, 64)
+    # 315 is the normal approximation, 2 (z + z)^2 / d^2; the test needs two more.
+    assert power.n_for_two_samples(0.05, sd_x=0.224) == (317, 317)
+    assert power.two_sample_power(0.05, 315, 315, sd_x=0.224) < 0.8
+
+
+@pytest.mark.parametrize(
+    "difference,n_x,n_y,sd_x,sd_y", [(0.5, 20, 60, 1, 2), (1.5, 5, 5, 1, 1), (3, 3, 8, 1, 3), (0, 4, 12, 3, 1)]
+)
+def test_power_of_welch_is_what_the_test_does(difference, n_x, n_y, sd_x, sd_y):
+    rng, runs = np.random.default_rng(0), 40_000
+    x, y = rng.normal(difference, sd_x, (runs, n_x)), rng.normal(0, sd_y, (runs, n_y))
+    found = np.mean(stats.ttest_ind(x, y, axis=1, equal_var=False).pvalue < 0.05)
+    wanted = power.two_sample_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y)
+    assert abs(found - wanted) < 3.5 * np.sqrt(wanted * (1 - wanted) / runs)
+    assert_allclose(power.two_sample_power(-difference, n_y, n_x, sd_x=sd_y, sd_y=sd_x), wanted, atol=1e-12)
+
+
+def test_welch_costs_next_to_nothing_where_the_variances_are_equal():
+    pooled = power.two_sample_power(0.25, 130, 130, variances="equal")
+    assert 0 < pooled - power.two_sample_power(0.25, 130, 130) < 1e-4
+    # G of two: hardly any power, but a number.
+    assert 0.02 < power.two_sample_power(0.5, 2, 2) < 0.05
+
+
+def test_analysis_of_variance_agrees_with_statsmodels():
+    for effect, k, n, level in [(0.05, 2, 12, 0.05), (0.25, 3, 60, 0.001), (0.8, 6, 60, 0.05), (0.1, 3, 600, 0.01)]:
+        found = power.anova_power(effect, [n // k] * k, significance=level)
+        assert_allclose(found, FTestAnovaPower().power(effect, n, level, k), atol=1e-12)
+    assert power.n_for_anova(0.25, 3) == 53 and power.n_for_anova(0.25, 4) == 45
+    assert_allclose(power.anova_power(power.anova_detectable([20, 30, 40]), [20, 30, 40]), 0.8, atol=1e-8)
+    # Two groups: the square of Student's t, whatever their sizes.
+    f = power.cohen_f([0.0, 0.6], [20, 50], sd=1.0)
+    assert_allclose(power.anova_power(f, [20, 50]), power.two_sample_power(0.6, 20, 50, variances="equal"), atol=1e-9)
+
+
+@pytest.mark.parametrize("null,significance", [(0.5, 0.05), (0.8, 0.01), (0.03, 0.05)])
+def test_power_of_a_share_counts_the_outcomes_that_the_test_rejects(null, significance):
+    for n in (1, 5, 17, 60):
+        rejected = [k for k in range(n + 1) if stats.binomtest(k, n, null).pvalue <= significance]
+        for p in (0.1, 0.5, 0.9, 1.0):
+            found = power.proportion_power(p, n, null=null, significance=significance)
+            assert_allclose(found, stats.binom.pmf(rejected, n, p).sum(), atol=1e-12)
+
+
+def test_the_size_for_a_share_is_the_references_and_holds_from_there_on():
+    assert [power.n_for_proportion(p) for p in (0.55, 0.60, 0.65)] == GOLDEN["binomial_n_for_80"]
+    for p, null in [(0.6, 0.5), (0.9, 0.8), (0.7, 0.8)]:
+        n = power.n_for_proportion(p, null=null)
+        later = [power.proportion_power(p, size, null=null) for size in range(n, n + 200)]
+        assert power.proportion_power(p, n - 1, null=null) < 0.8 <= min(later)
+
+
+@pytest.mark.parametrize("p_x,p_y,n_x,n_y", [(0.5, 0.7, 12, 12), (0.1, 0.5, 9, 14), (0, 1, 4, 4), (1, 0.5, 9, 1)])
+def test_power_of_two_shares_counts_the_tables_that_the_test_rejects(p_x, p_y, n_x, n_y):
+    wanted = 0.0
+    for k in range(n_x + 1):
+        for j in range(n_y + 1):
+            pvalue = groups.share_difference(k, n_x, j, n_y).pvalue
+            if pvalue is not None and pvalue <= 0.05:
+                wanted += stats.binom.pmf(k, n_x, p_x) * stats.binom.pmf(j, n_y, p_y)
+    assert_allclose(power.two_proportions_power(p_x, p_y, n_x, n_y), wanted, atol=1e-12)
+    assert_allclose(power.two_proportions_power(p_y, p_x, n_y, n_x), wanted, atol=1e-12)
+
+
+def test_two_shares_keep_their_power_from_n_on():
+    n, other = power.n_for_two_proportions(0.5, 0.7)
+    assert n == other
+    later = [power.two_proportions_power(0.5, 0.7, size, size) for size in range(n, n + 60, 3)]
+    assert power.two_proportions_power(0.5, 0.7, n - 1, n - 1) < 0.8 <= min(later)
+    # 24 reach .6 and 25 fall short of it again.
+    saw = [power.two_proportions_power(0.1, 0.4, size, size) for size in (24, 25, 26)]
+    assert saw[1] < 0.6 <= min(saw[0], saw[2])
+    assert power.n_for_two_proportions(0.1, 0.4, power=0.6) == (26, 26)
+    distance = power.two_proportions_detectable(0.5, 93, 93)
+    assert_allclose(power.two_proportions_power(0.5 + distance, 0.5, 93, 93), 0.8, atol=1e-6)
+
+
+@pytest.mark.parametrize("only_x,only_y,n", [(0.25, 0.1, 25), (0.6, 0.4, 12), (0.05, 0.0, 20)])
+def test_power_of_paired_shares_counts_what_the_sign_test_rejects(only_x, only_y, n):
+    wanted = 0.0
+    for discordant in range(1, n + 1):
+        for k in range(discordant + 1):
+            if basic.sign_test([1] * k + [-1] * (discordant - k)).pvalue <= 0.05:
+                chance = stats.binom.pmf(k, discordant, only_x / (only_x + only_y))
+                wanted += stats.binom.pmf(discordant, n, only_x + only_y) * chance
+    assert_allclose(power.paired_proportions_power(only_x, only_y, n), wanted, atol=1e-12)
+
+
+def test_paired_shares_invert():
+    n = power.n_for_paired_proportions(0.25, 0.10)
+    at = [power.paired_proportions_power(0.25, 0.10, size) for size in range(n - 1, n + 40)]
+    assert at[0] < 0.8 <= min(at[1:])
+    distance = power.paired_proportions_detectable(0.35, 100)
+    found = power.paired_proportions_power((0.35 + distance) / 2, (0.35 - distance) / 2, 100)
+    assert_allclose(found, 0.8, atol=1e-6)
+
+
+def test_a_family_asks_for_more():
+    assert power.two_sample_detectable(60, 60, tests=5) > power.two_sample_detectable(60, 60)
+    assert power.anova_detectable([30] * 3, tests=5) > power.anova_detectable([30] * 3)
+    assert power.n_for_proportion(0.6, tests=5) > 210
+    assert power.n_for_two_proportions(0.5, 0.7, tests=3)[0] > 102
+    assert power.n_for_paired_proportions(0.25, 0.1, tests=3) > 129
+    assert_allclose(
+        power.two_sample_power(power.two_sample_detectable(60, 60, tests=5), 60, 60, significance=0.01), 0.8, atol=1e-8
+    )
+
+
+def test_a_tail_that_is_not_a_number_counts_as_its_limit():
+    assert np.isnan(special.nctdtr(89, 20.0, -3.4))
+    assert power.safe_power(0.8, float("nan")) == 0.8
+    assert power.safe_power(float("nan"), 0.0) == 1.0 and power.safe_power(float("nan"), limit=0.5) == 0.5
+    assert power.safe_power(0.9, 0.2) == 1.0 and power.safe_power(-1e-17) == 0.0
+    assert_allclose([power.anova_power(50.0, [500] * 3), power.two_sample_power(500.0, 40, 40)], 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call,named",
+    [
+        (lambda: power.two_sample_power(0.5, 1, 9), "n_x: 1"),
+        (lambda: power.two_sample_power(0.5, 9, 9, sd_y=0.0), "sd_y: 0"),
+        (lambda: power.two_sample_power(0.5, 9, 9, sd_y=2.0, variances="equal"), "sd_y"),
+        (lambda: power.two_sample_power(0.5, 9, 9, variances="other"), "variances"),
+        (lambda: power.n_for_two_samples(0.0), "difference"),
+        (lambda: power.n_for_two_samples(0.5, ratio=0), "ratio"),
+        (lambda: power.anova_power(0.2, [5]), "sizes"),
+        (lambda: power.cohen_f([1, 2], [3], sd=1), "sizes"),
+        (lambda: power.n_for_anova(0.0, 3), "effect"),
+        (lambda: power.proportion_power(1.2, 10), "p: 1.2"),
+        (lambda: power.proportion_power(0.5, 10, null=1), "null: 1"),
+        (lambda: power.n_for_proportion(0.5), "p: no number"),
+        (lambda: power.n_for_proportion(0.5001), "more than"),
+        (lambda: power.proportion_detectable(5), "too few units"),
+        (lambda: power.two_proportions_power(0.5, 0.5, 0, 3), "n_x: 0"),
+        (lambda: power.n_for_two_proportions(0.5, 0.5), "p_x"),
+        (lambda: power.two_proportions_detectable(1.0, 30, 30), "too few units"),
+        (lambda: power.paired_proportions_power(0.7, 0.6, 10), "only_x"),
+        (lambda: power.n_for_paired_proportions(0.2, 0.2), "only_x"),
+        (lambda: power.anova_detectable([9, 9], tests=0), "tests: 0"),
+    ],
+)
+def test_impossible_comparisons_are_refused_by_name(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()

@@ -1,0 +1,296 @@
+"""How much an annotator must see: the same question about the same two systems after m = 1, 2, 4, 8 outputs of each.
+
+The same people answer at every m (the paper calls one person at two m two agents), so levels are compared within
+annotators and never as if they were independent samples. Whether more exposure makes people surer is asked of the
+signed mean of P[x > y]: how far it moves from one m to the next. Conviction, |mean - .5|, grows with noise alone and is
+there to be looked at, not tested.
+
+Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, section 6.2, Figure 1, appendix B.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, spa
+from analysis.stats.arrays import FloatArray, codes, matrix, refuse_level
+from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.results import Estimate, Warning, plain
+
+LEVELS = (1, 2, 4, 8)
+# The paper's advice for whoever has to choose one m (section 6.2).
+RECOMMENDED_LEAST = 4
+BOUNDS = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureStudy:
+    """What m does to a comparison.
+
+    `by_level` holds one estimate an m (the recommended one; the two orders, as the paper tests them, among its
+    sensitivities), `contrasts` the step from each m to the next, `slope` the change per doubling of m,
+    `diminishing_returns` the last step minus the one before, `overconfidence` the first m minus the second.
+    """
+
+    levels: tuple[int, ...]
+    by_level: tuple[Estimate, ...]
+    contrasts: tuple[Estimate, ...]
+    slope: Estimate
+    diminishing_returns: Estimate
+    overconfidence: Estimate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"recommended_least": RECOMMENDED_LEAST}
+
+
+def m_exposure(
+    xy_percent: npt.ArrayLike,
+    yx_percent: npt.ArrayLike,
+    *,
+    levels: Sequence[int] = LEVELS,
+    annotators: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    analysis: str = "spa.exposure",
+    unit: str = "annotator",
+) -> ExposureStudy:
+    """One comparison at several exposures m, from the annotators who answered at each.
+
+    `xy_percent` and `yx_percent` have shape (n_annotators, n_levels), answers on 0..100, NaN where not asked or not
+    answered; row i is one annotator at all m, column k the exposure `levels[k]`, ascending. x is the direction of
+    reference. All numbers are of the combined answer c(m) = (p_xy + 1 - p_yx) / 2.
+
+    `by_level`: mean c(m) with its t interval and test of .5, Holm over the levels; its sensitivities are the paper's
+    one-order means, Holm over the levels of each order; detail["conviction"] = |mean - .5|, which noise biases upwards
+    and which has no test. `contrasts`: paired t of c(next m) - c(m), Holm over them. `slope`: the mean over annotators
+    of each one's least-squares slope on log2 m (of whoever has two levels). `diminishing_returns`:
+    (last step) - (step before), within annotators; below 0 where x is preferred and gains less by the last doubling.
+    `overconfidence`: c(first m) - c(second m), the first contrast with its sign turned and its place in that family.
+
+    Levels answered by different people are not compared: such a contrast is `not_identified` (warning
+    `levels_not_paired`); where some annotators lack one of the two, `incomplete_pairs` says how many. `annotators`
+    (n_annotators,), if given, must all differ: a table with a row for each annotator *and* m treats the levels as
+    independent, and raises ValueError. So do levels that do not ascend, fewer than two, and answers outside 0..100.
+
+    >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
+    >>> study = m_exposure(xy, [[100 - p for p in row] for row in xy])
+    >>> [round(estimate.estimate, 4) for estimate in study.contrasts]
+    [-0.1375, 0.1, 0.075]
+    >>> round(study.slope.estimate, 4), round(study.diminishing_returns.estimate, 4)
+    (0.0212, -0.025)
+    >>> m_exposure([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
+    'n_lt_2'
+    """
+    refuse_level(level)
+    xy, yx = matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent")
+    steps = _levels(levels, xy.shape[1])
+    if annotators is not None:
+        labels, n_distinct = codes(np.asarray(annotators), "annotators", len(xy))
+        if n_distinct < len(xy):
+            twice = int(np.flatnonzero(np.bincount(labels)[labels] > 1)[0])
+            name = np.asarray(annotators)[twice]
+            raise ValueError(f"annotators: {name} stands in several rows; levels of one person are not independent")
+    values = spa.combined(xy, yx)
+    more: dict[str, Any] = {"level": level, "unit": unit}
+    contrasts = _contrasts(values, steps, analysis, more)
+    return ExposureStudy(
+        levels=steps,
+        by_level=_by_level(values, xy, yx, steps, analysis, more),
+        contrasts=contrasts,
+        slope=_slope(values, steps, analysis, more),
+        diminishing_returns=_diminishing(values, steps, analysis, more),
+        overconfidence=_overconfidence(contrasts[0], steps, analysis),
+    )
+
+
+def conviction(values: npt.ArrayLike) -> float | None:
+    """|mean - .5| of answers in 0..1, NaN left out: how far from undecided. None without an answer.
+
+    Noise alone makes it positive: with nobody preferring anything its mean is sd sqrt(2 / (pi n)), not 0.
+
+    >>> round(conviction([0.4, 0.3]), 4)
+    0.15
+    """
+    array = np.asarray(values, dtype=np.float64)
+    kept = array[~np.isnan(array)]
+    return None if len(kept) == 0 else abs(float(np.mean(kept)) - 0.5)
+
+
+def _levels(levels: Sequence[int], n_columns: int) -> tuple[int, ...]:
+    steps = tuple(int(step) for step in levels)
+    if len(steps) != n_columns:
+        raise ValueError(f"levels: {len(steps)} exposures where xy_percent has {n_columns} columns")
+    if len(steps) < 2:
+        raise ValueError("levels: at least two exposures are compared")
+    if steps[0] < 1 or any(later <= earlier for earlier, later in zip(steps, steps[1:], strict=False)):
+        raise ValueError(f"levels: {list(steps)} do not ascend from at least 1")
+    if list(steps) != list(levels):
+        raise ValueError(f"levels: {list(levels)} are not whole numbers")
+    return steps
+
+
+def _by_level(
+    values: FloatArray, xy: FloatArray, yx: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]
+) -> tuple[Estimate, ...]:
+    names = tuple(f"m={step}" for step in steps)
+    combined, by_order = {}, {}
+    for column, name in enumerate(names):
+        combined[name] = basic.one_sample(
+            values[:, column],
+            null=0.5,
+            bounds=BOUNDS,
+            analysis=f"{analysis}.level",
+            estimand=f"mean over annotators of P[x > y] after {name}, both orders combined",
+            **more,
+        )
+        for order, answers in (("xy", xy), ("yx", yx)):
+            one = spa.pair_paper(answers[:, column], analysis=f"{analysis}.{order}", **more)
+            named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
+            by_order[order, name] = replace(one, estimand=named)
+    combined = adjusted(combined, Family(f"{analysis}.levels", names), star_scheme=None)
+    for order in ("xy", "yx"):
+        found = {name: by_order[order, name] for name in names}
+        found = adjusted(found, Family(f"{analysis}.{order}", names))
+        by_order |= {(order, name): estimate for name, estimate in found.items()}
+    results = []
+    for column, (step, name) in enumerate(zip(steps, names, strict=True)):
+        estimate = combined[name]
+        answered = {
+            "n_xy": int(np.sum(~np.isnan(xy[:, column]))),
+            "n_yx": int(np.sum(~np.isnan(yx[:, column]))),
+            "n_both": int(np.sum(~np.isnan(xy[:, column] + yx[:, column]))),
+        }
+        descriptive = {"m": step, "conviction": conviction(values[:, column]), "is_conviction_descriptive": True}
+        results.append(
+            replace(
+                estimate,
+                n_rows=answered["n_xy"] + answered["n_yx"],
+                sensitivity=(by_order["xy", name], by_order["yx", name]),
+                detail={**estimate.detail, **answered, **descriptive},
+            )
+        )
+    return tuple(results)
+
+
+def _contrasts(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> tuple[Estimate, ...]:
+    found = {}
+    for column in range(len(steps) - 1):
+        name = f"m={steps[column]}->{steps[column + 1]}"
+        found[name] = _within(
+            {steps[column + 1]: 1.0, steps[column]: -1.0},
+            values[:, [column + 1, column]],
+            f"{analysis}.contrast",
+            f"mean within annotators of c({steps[column + 1]}) - c({steps[column]})",
+            more,
+        )
+    family = Family(f"{analysis}.contrasts", tuple(found))
+    return tuple(adjusted(found, family, star_scheme=None).values())
+
+
+def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> Estimate:
+    name = f"{analysis}.diminishing_returns"
+    if len(steps) < 3:
+        return Estimate(
+            analysis=name,
+            estimand="mean within annotators of the last step minus the step before",
+            unit=more["unit"],
+            n=0,
+            status="not_applicable",
+            reason="two exposures make one step",
+        )
+    early, middle, late = steps[-3:]
+    return _within(
+        {late: 1.0, middle: -2.0, early: 1.0},
+        values[:, [-1, -2, -3]],
+        name,
+        f"mean within annotators of (c({late}) - c({middle})) - (c({middle}) - c({early}))",
+        more,
+    )
+
+
+def _within(
+    weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, more: dict[str, Any]
+) -> Estimate:
+    """A contrast of levels, each annotator his own control."""
+    answered = ~np.isnan(columns)
+    complete = answered.all(axis=1)
+    differences = columns[complete] @ np.array(list(weights.values()))
+    n_partial = int(np.sum(answered.any(axis=1) & ~complete))
+    detail = {"n_complete": int(complete.sum()), "n_dropped": n_partial}
+    settings = {"weights": {f"m={step}": weight for step, weight in weights.items()}, "level": more["level"]}
+    if not complete.any() and answered.any(axis=0).all():
+        return Estimate(
+            analysis=analysis,
+            estimand=estimand,
+            unit=more["unit"],
+            n=0,
+            status="not_identified",
+            reason="nobody answered at all of these exposures, and answers of different people are not compared",
+            warnings=(Warning("levels_not_paired", "block", {"n": n_partial}),),
+            detail=detail,
+            settings=settings,
+        )
+    farthest = sum(weight for weight in weights.values() if weight > 0)
+    result = basic.one_sample(
+        differences, null=0.0, bounds=(-farthest, farthest), analysis=analysis, estimand=estimand, **more
+    )
+    warnings = result.warnings
+    if n_partial:
+        warnings = (*warnings, Warning("incomplete_pairs", "info", {"n_dropped": n_partial}))
+    test = None if result.test is None else replace(result.test, name="paired_t")
+    return replace(
+        result, test=test, warnings=warnings, detail={**result.detail, **detail}, settings={**settings, "null": 0.0}
+    )
+
+
+def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> Estimate:
+    here = ~np.isnan(values)
+    doublings = np.broadcast_to(np.array([math.log2(step) for step in steps]), values.shape)
+    kept = here.sum(axis=1) >= 2
+    here, filled, doublings = here[kept], np.nan_to_num(values[kept]), doublings[kept]
+    n_levels = here.sum(axis=1, keepdims=True)
+    centred = np.where(here, doublings - (doublings * here).sum(axis=1, keepdims=True) / n_levels, 0.0)
+    slopes = (centred * filled).sum(axis=1) / (centred**2).sum(axis=1)
+    result = basic.one_sample(
+        slopes,
+        null=0.0,
+        analysis=f"{analysis}.slope",
+        estimand="mean over annotators of the change of P[x > y] per doubling of m",
+        **more,
+    )
+    n_complete = int(np.sum(here.all(axis=1)))
+    n_single = int(np.sum(~kept & (~np.isnan(values)).any(axis=1)))
+    detail = {**result.detail, "n_complete": n_complete, "n_dropped": n_single}
+    return replace(result, n_rows=int(here.sum()), detail=detail, settings={**result.settings, "levels": list(steps)})
+
+
+def _overconfidence(first: Estimate, steps: tuple[int, ...], analysis: str) -> Estimate:
+    """The first contrast the other way round: the same test, so the same p and no further member of the family."""
+    interval, test, effect = first.interval, first.test, first.effect
+    if interval is not None:
+        interval = replace(interval, low=-interval.high, high=-interval.low)
+    if test is not None and test.statistic is not None:
+        test = replace(test, statistic=-test.statistic)
+    if effect is not None:
+        effect = replace(
+            effect,
+            value=-effect.value,
+            hedges_g=None if effect.hedges_g is None else -effect.hedges_g,
+            low=None if effect.high is None else -effect.high,
+            high=None if effect.low is None else -effect.low,
+        )
+    settings = {**first.settings, "weights": {f"m={steps[0]}": 1.0, f"m={steps[1]}": -1.0}}
+    return replace(
+        first,
+        analysis=f"{analysis}.overconfidence",
+        estimand=f"mean within annotators of c({steps[0]}) - c({steps[1]})",
+        estimate=None if first.estimate is None else -first.estimate,
+        interval=interval,
+        test=test,
+        effect=effect,
+        settings=settings,
+    )
