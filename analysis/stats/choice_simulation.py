@@ -31,7 +31,6 @@ PAPER_STRATEGIES = (
 )
 # The columns of Table 2: mean difficulty and number of requests.
 PAPER_DIFFICULTIES = {0.25: 3500, 0.125: 5000, 0.0625: 15000}
-MAX_N = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,18 +314,6 @@ def rule_table(p: float, rule: Boundaries) -> RuleTable:
         mean_n=float(running[:-1].sum()),
         median_n=int(settled[0]) + 1 if len(settled) else None,
     )
-
-
-def _critical(n: int, significance: float) -> int:
-    """The least c with P(S >= c) <= significance / 2 under one half; n + 1 where there is none."""
-    low, high = n // 2, n + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(special.bdtrc(middle - 1, n, 0.5)) <= significance / 2:
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _difficulties(

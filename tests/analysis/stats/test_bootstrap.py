@@ -107,3 +107,26 @@ def test_the_same_seed_gives_the_same_bits():
     values = rng(9).normal(0, 1, 30)
     first, second = (bootstrap.bootstrap_mean(values, rng=rng(1), resamples=999) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("sizes", [1, np.tile([1.0, 3.0], 300)])
+def test_drawing_kinds_of_units_is_drawing_units(sizes):
+    counts = np.broadcast_to(np.asarray(sizes, float), (600,)).copy()
+    sums = np.random.default_rng(3).choice([0.0, 0.5, 1.0], 600, p=[0.2, 0.3, 0.5]) * counts
+    by_kind = bootstrap.resampled_means(sums, counts, resamples=20_000, rng=np.random.default_rng(4))
+    weights = bootstrap.multinomial_weights(600, 20_000, np.random.default_rng(5))
+    by_unit = bootstrap.ratio_draws(sums[:, None], counts[:, None], weights)[:, 0]
+    # Two standard errors of a mean and of a standard deviation over 20,000 draws are .014 and .01 of one.
+    assert abs(by_kind.mean() - by_unit.mean()) < 0.03 * by_unit.std()
+    assert abs(by_kind.std() / by_unit.std() - 1) < 0.03
+    assert_allclose(
+        np.quantile(by_kind, [0.025, 0.975]), np.quantile(by_unit, [0.025, 0.975]), atol=0.08 * by_unit.std()
+    )
+    assert len(np.unique(by_kind)) > 100
+
+
+def test_units_that_all_differ_are_drawn_one_by_one():
+    sums = np.random.default_rng(6).normal(size=50)
+    found = bootstrap.resampled_means(sums, np.ones(50), resamples=99, rng=np.random.default_rng(7))
+    weights = bootstrap.multinomial_weights(50, 99, np.random.default_rng(7))
+    assert_allclose(found, bootstrap.ratio_draws(sums[:, None], np.ones((50, 1)), weights)[:, 0])
