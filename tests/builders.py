@@ -4,9 +4,8 @@ from itertools import pairwise
 
 from django.contrib.auth import get_user_model
 
-from annotators import pages
 from annotators.models import Recruitment
-from studies import design, lifecycle
+from studies import lifecycle
 from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, StudyMember, System
 from studies.protocols.spa import EXPLANATION
 
@@ -21,12 +20,6 @@ def user(name="researcher", **options):
     )
 
 
-def forget_frozen_designs():
-    """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
-    for cached in (design.frozen_wording, pages._frozen_plan, pages._laid):
-        cached.cache_clear()
-
-
 def text_of(system: str, prompt: int) -> str:
     """Words that a robot can tell systems by, and a person would read as a short text."""
     return f"The tale number {prompt} as one writer told it.\n\nIt went on for a while <b>({system[::-1]})</b> and then it ended well."
@@ -34,7 +27,6 @@ def text_of(system: str, prompt: int) -> str:
 
 def draft_study(*, systems=SYSTEMS, prompts=12, target_n=6, owner=None, **columns) -> Study:
     """A draft with systems, prompts, outputs and one arm, and no section yet."""
-    forget_frozen_designs()
     defaults = {
         "title": "Which writer is better (secret hypothesis)", "public_title": "Reading short stories", "seed": 7,
         "purpose": "You read a few short stories and tell us which writer you find better.",

@@ -64,6 +64,17 @@ def _shared_is_there(request):
         request.getfixturevalue("shared")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_frozen_is_left(request):
+    """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
+    if touches_database(request.node):
+        from annotators import pages
+        from studies import design
+
+        for cached in (design.frozen_wording, pages._frozen_plan, pages._laid):
+            cached.cache_clear()
+
+
 @pytest.fixture
 def postgres_url() -> str:
     """A PostgreSQL server for tests that start processes of their own."""

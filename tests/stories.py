@@ -44,9 +44,8 @@ def write_import_file(path: Path) -> Path:
 def draft(owner, target_n: int):
     from studies.models import Arm, Contrast, Question, Section, Study, StudyMember, System
     from studies.protocols.spa import EXPLANATION
-    from tests.builders import COMMENT, SCREENING, add_survey, forget_frozen_designs
+    from tests.builders import COMMENT, SCREENING, add_survey
 
-    forget_frozen_designs()
     study = Study.objects.create(
         owner=owner, title="GPT-3 stories", public_title="Five writers, five prompts", seed=2022, target_n=target_n, minutes=20,
         reward="3.50", contact="research@example.org", consent="You take part of your own free will.",

@@ -8,13 +8,12 @@ from analysis.models import AnalysisRun
 from studies import jobs
 from studies.demo.make import SYSTEMS
 from studies.models import Job, Study
-from tests.builders import forget_frozen_designs, user
+from tests.builders import user
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
-    forget_frozen_designs()
     owner = user(is_superuser=True)
     demo = load_demo(owner)
     assert load_demo(owner) == demo and Study.objects.count() == 2
