@@ -17,7 +17,7 @@ POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_contract
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: help demo up test test-slow test-postgres bench lint format locks clean
+.PHONY: help demo up test test-slow test-postgres bench bench-stats lint format locks clean
 
 help:
 	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make test-postgres  the tests that touch the database, on the server of HEVAL_TEST_DATABASE_URL"
 	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
+	@echo "make bench-stats the statistics against the usual way to compute the same"
 	@echo "make lint        ruff, mypy, import contracts, migrations, Dockerfile"
 	@echo "make locks       requirements*.lock from pyproject.toml (needs uv)"
 
@@ -46,6 +47,9 @@ test-postgres: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.annotator_cycle $(ARGS)
+
+bench-stats: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.bench.statistics $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

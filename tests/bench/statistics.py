@@ -1,0 +1,206 @@
+"""What the statistics cost, beside the usual way to compute the same, in one process.
+
+    python -m tests.bench.statistics [--sizes 10000,100000,1000000] [--rounds 3] [--only WORDS]
+
+Each row: our seconds, the other way's, their ratio, and whether both gave the same answer. What would take minutes the other way
+is measured on a tenth or a hundredth of its resamples and multiplied; the row says so.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+# As in a worker: several threads of the linear algebra wait for one another on problems of this size.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from analysis.stats import agreement, bootstrap, choice, choice_simulation, davidson, mixture, spa
+
+RESAMPLES = 10_000
+
+
+@dataclass
+class Row:
+    """``same``: what both ways gave, compared; None where they draw at random and only resemble each other."""
+
+    what: str
+    n: int
+    ours: Callable[[], object]
+    other: Callable[[], object] | None
+    other_way: str
+    times: float = 1.0
+    same: Callable[[object, object], bool] | None = None
+
+
+def seconds(work: Callable[[], object], rounds: int) -> tuple[float, object]:
+    taken = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        result = work()
+        taken.append(time.perf_counter() - start)
+    return median(taken), result
+
+
+def ratings(rng, n, per=5):
+    """``n`` ratings 1..5, five a unit."""
+    units = np.repeat(np.arange(n // per), per)
+    quality = rng.normal(3, 0.9, n // per)
+    return units, np.clip(np.rint(quality[units] + rng.normal(0, 0.8, len(units))), 1, 5)
+
+
+def plain_alpha(counts):
+    """Interval alpha from all pairs of values, without the coincidence trick."""
+    values = np.arange(1, counts.shape[1] + 1)
+    n = counts.sum(axis=1)
+    distance = (values[:, None] - values[None, :]) ** 2.0
+    within = np.einsum("ui,uj,ij->u", counts, counts, distance) / (n - 1)
+    total = counts.sum(axis=0)
+    expected = total @ distance @ total / (total.sum() - 1)
+    return 1 - within.sum() / expected
+
+
+def alpha_rows(rng, n):
+    units, values = ratings(rng, n)
+    counts, points = agreement.count_table(units, values)
+    settings = {"level_of_measurement": "interval"}
+
+    def rows_resampled():
+        found = []
+        for _ in range(10):
+            chosen = rng.integers(0, len(counts), len(counts))
+            found.append(plain_alpha(counts[chosen]))
+        return found
+
+    yield Row(
+        "Krippendorff's alpha", n,
+        lambda: agreement.krippendorff_alpha(counts, points, resamples=0, rng=rng, **settings).estimate,
+        lambda: plain_alpha(counts), "every pair of values",
+        same=lambda a, b: abs(a - b) < 1e-9,
+    )  # fmt: skip
+    yield Row(
+        "Krippendorff's alpha, 1,000 resamples", n,
+        lambda: agreement.krippendorff_alpha(counts, points, resamples=1000, rng=rng, **settings),
+        rows_resampled, "units resampled (10, times 100)", times=100,
+    )  # fmt: skip
+
+
+def bootstrap_rows(rng, n):
+    values = rng.choice([0, 0.25, 0.5, 0.75, 1], n, p=[0.1, 0.1, 0.2, 0.3, 0.3])
+    annotators = rng.integers(0, 500, n)
+    few = 100 if n >= 100_000 else 1000
+
+    def by_scipy(method):
+        return lambda: stats.bootstrap(
+            (values,), np.mean, n_resamples=few, method=method, batch=50, vectorized=True, rng=rng
+        )
+
+    by_annotator = [values[annotators == one] for one in range(500)]
+
+    def annotators_resampled():
+        for _ in range(few // 10):
+            np.concatenate([by_annotator[one] for one in rng.integers(0, 500, 500)]).mean()
+
+    # Its jackknife makes n samples of n: beyond ten thousand rows that is no longer a comparison.
+    others = {"percentile": by_scipy("percentile"), "bca": by_scipy("BCa") if n <= 10_000 else None}
+    for method, other in others.items():
+        yield Row(
+            f"mean, {method}, 10,000 resamples", n,
+            lambda method=method: bootstrap.bootstrap_mean(values, method=method, resamples=RESAMPLES, rng=rng),
+            other, f"scipy.stats.bootstrap ({few}, times {RESAMPLES // few})" if other else "", times=RESAMPLES / few,
+        )  # fmt: skip
+    yield Row(
+        "mean by 500 annotators, 10,000 resamples", n,
+        lambda: bootstrap.bootstrap_mean(values, clusters=annotators, method="percentile", resamples=RESAMPLES, rng=rng),
+        annotators_resampled, f"rows gathered ({few // 10}, times {10 * RESAMPLES // few})", times=10 * RESAMPLES / few,
+    )  # fmt: skip
+
+
+def bradley_terry_rows(rng, n, systems=100):
+    worth = rng.normal(0, 1, systems)
+    first, second = rng.integers(0, systems, n), rng.integers(0, systems - 1, n)
+    second += second >= first
+    won = rng.random(n) < special.expit(worth[first] - worth[second])
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+
+    def ours():
+        wins = np.bincount(winner * systems + loser, minlength=systems**2).reshape(systems, systems)
+        return np.array([one.estimate for one in davidson.bradley_terry_counts(wins).strengths])
+
+    def by_rows():
+        def loss(beta):
+            difference = beta[winner] - beta[loser]
+            wrong = special.expit(-difference)
+            slope = np.bincount(loser, wrong, systems) - np.bincount(winner, wrong, systems)
+            return float(np.logaddexp(0, -difference).sum()) / n, slope / n
+
+        return optimize.minimize(
+            loss, np.zeros(systems), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
+        ).x
+
+    def same(a, b):
+        return bool(np.abs((a - a.mean()) - (b - b.mean())).max() < 1e-3)
+
+    yield Row(f"Bradley-Terry, {systems} systems", n, ours, by_rows, "likelihood over rows, L-BFGS", same=same)
+
+
+def once_rows(rng):
+    trials = rng.integers(5, 40, 300)
+    right = rng.binomial(trials, np.where(rng.random(300) < 0.15, 0.5, 0.95))
+    yield Row(
+        "annotator mixture, 2 components", 300, lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0)),
+        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"), "expectation-maximisation",
+    )  # fmt: skip
+    n, systems = 500, 10
+    pairs = systems - 1
+    xy = np.clip(np.rint(60 + rng.normal(0, 22, (n, pairs))), 0, 100)
+    yx = np.clip(np.rint(40 + rng.normal(0, 22, (n, pairs))), 0, 100)
+    yield Row(
+        "SPA, all pairs of a report", n,
+        lambda: spa.pairs_recommended(xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)), None, "",
+    )  # fmt: skip
+    yield Row("Table 3: 3 difficulties, 5 strategies, 1,000 runs", 15_000, lambda: _table_3(rng), None, "")
+
+
+def _table_3(rng):
+    strategies = [
+        choice.Strategy("one"), choice.Strategy("fixed"), choice.Strategy("majority", workers=3),
+        choice.Strategy("majority", workers=7), choice.Strategy("max_three"),
+    ]  # fmt: skip
+    for difficulty in (0.25, 0.125, 0.0625):
+        agents = choice_simulation.draw_agents(difficulty, 15_000, rng=rng)
+        for strategy in strategies:
+            choice_simulation.simulated_effort(agents, strategy, runs=1000, rng=rng)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.statistics")
+    parser.add_argument("--sizes", default="10000,100000,1000000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    rng = np.random.default_rng(1)
+    rows = list(once_rows(rng))
+    for n in map(int, given.sizes.split(",")):
+        for make in (alpha_rows, bootstrap_rows, bradley_terry_rows):
+            rows += make(rng, n)
+    print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")  # noqa: T201 - a script's output
+    for row in sorted(rows, key=lambda row: row.what):
+        if given.only not in row.what:
+            continue
+        ours, mine = seconds(row.ours, given.rounds)
+        line = f"{row.what:44} {row.n:>9,} | {ours:9.4f} "
+        if row.other:
+            other, theirs = seconds(row.other, 1)
+            other *= row.times
+            answer = "" if row.same is None else ", the same" if row.same(mine, theirs) else ", ANOTHER ANSWER"
+            line += f"{other:9.3f} {other / ours:7.1f}x | {row.other_way}{answer}"
+        print(line, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
