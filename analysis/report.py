@@ -19,6 +19,7 @@ from studies.models import Study
 from studies.protocols import REGISTRY, Block
 
 from . import exclusions, sentences, tables
+from .attrition import attrition
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
 from .snapshot import snapshot
@@ -61,9 +62,11 @@ def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     if unknown := sorted(set(given) - set(DEFAULTS)):
         raise BadParameters(f"{unknown[0]}: a report has no such parameter; it has {', '.join(DEFAULTS)}.")
     made = DEFAULTS | given
+    if not isinstance(made["origins"], list | tuple) or not all(isinstance(one, str) for one in made["origins"]):
+        raise BadParameters("origins: must be a list of their names.")
     try:
         made["origins"] = checked_origins(made["origins"])
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise BadParameters(str(error)) from None
     if not made["origins"]:
         raise BadParameters("origins: name at least one.")
@@ -85,7 +88,7 @@ def build_report(
     While a study collects and is not unblinded, there is quality and progress only. Raises BadParameters.
     """
     from analysis.stats.results import plain
-    from analysis.stats.seeds import seed_hex
+    from analysis.stats.seeds import generator, seed_hex
 
     made = checked_parameters(parameters)
     progress(0, 5, "Reading the answers")
@@ -102,6 +105,9 @@ def build_report(
     blocks: list[dict[str, Any]] = []
     if not hidden:
         blocks = _analyses(read, made, seed, problems, progress)
+        settings = {"level": made["level"], "resamples": made["resamples"], "rng": generator(seed, "attrition")}
+        if lost := attrition(read.assignments, read.applied, **settings):
+            blocks.append(block_as_dict(lost))
     progress(3, 5, "Making tables")
     kept = exclusions.kept(read.applied, _submitted(read))
     families = {
@@ -187,7 +193,8 @@ def _confirmatory(read: Read, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if study.state in COLLECTING:
         reasons.append("The study still collects.")
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
-        reasons.append(f"Answers of origin {', '.join(others)} are in it.")
+        words = {"robot": "of robots", "test": "of tries"}
+        reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")
     if not study.contrasts.exists():
         reasons.append("No comparison was planned.")
     return {"is_confirmatory": not reasons, "reasons": reasons}
@@ -271,9 +278,10 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
     def say(code: str, text: str, severity: str = "warn") -> None:
         found.append({"code": code, "severity": severity, "text": text})
 
-    if others := [origin for origin in parameters["origins"] if origin != "live"]:
-        say("origins", f"This report counts answers of origin {', '.join(parameters['origins'])}, not of live annotators alone."
-            if len(parameters["origins"]) > 1 else f"This report counts answers of origin {others[0]} alone: nobody of them was recruited for it.")  # fmt: skip
+    if any(origin != "live" for origin in parameters["origins"]):
+        words = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
+        whose = " and ".join(words[origin] for origin in parameters["origins"])
+        say("origins", f"The answers are those of {whose}{'' if len(parameters['origins']) > 1 else ' alone'}.")
     if len(read.versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in read.versions)
         say("amended", f"The design was amended ({shares}). The result without the earlier versions stands below.")
@@ -324,6 +332,7 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
         tables.rules(flow),
         tables.overlaps(flow),
         tables.by_arm(flow),
+        tables.attrition(blocks),
         tables.people(flow),
         tables.before_after(blocks),
         tables.gap(blocks),

@@ -456,6 +456,40 @@ def by_arm(flow: Mapping[str, Any]) -> Table | None:
     return table("rules_by_arm", "Left out, by arm", columns, rows, "more") if rows else None
 
 
+def attrition(blocks: Blocks) -> Table | None:
+    """Who was lost in each arm, and whether arms differ in it."""
+    found = estimates_of(blocks, "attrition")
+    if not found:
+        return None
+    differences = {
+        (e["settings"]["lost"], e["settings"]["condition"]): e for e in found if e["analysis"] == "attrition.difference"
+    }
+    rows, notes = [], []
+    for e in found:
+        if e["analysis"] == "attrition.share":
+            lost, arm = e["settings"]["lost"], e["settings"]["condition"]
+            other = differences.get((lost, arm))
+            rows.append(
+                {
+                    "lost": lost, "arm": arm, "n": e["n"], "n_lost": e["detail"].get("successes", 0), "share": e["estimate"],
+                    "interval": apa.ends_of(e), "difference": other and other["estimate"],
+                    "difference_interval": apa.ends_of(other) if other else None, "p": pvalue_of(other) if other else None,
+                    "reason": e["reason"] or (other["reason"] if other else ""),
+                }
+            )  # fmt: skip
+        elif e["analysis"] == "attrition.independence" and e["test"]:
+            notes.append(f"{e['settings']['lost']}: {apa.tested(e['test'])}")
+    return table(
+        "attrition", "Who was lost, by arm",
+        "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|percent; interval|95% CI|interval; "
+        "difference|Difference from the first arm|percent; difference_interval|95% CI, difference|interval; p|adj. p|p; "
+        "reason|Undefined because|text",
+        rows, "sure",
+        "Where arms lose different people, those who remain are no longer alike, whatever drew them."
+        + (f" Test that all arms lose the same share: {'; '.join(notes)}." if notes else ""),
+    )  # fmt: skip
+
+
 def people(flow: Mapping[str, Any]) -> Table | None:
     columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
     return table("left_out", "Assignments left out", columns, flow["people"], "more") if flow["people"] else None
