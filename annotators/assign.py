@@ -55,11 +55,13 @@ def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySe
     A batch that holds an item already given to them is passed over, whatever became of it; their own released places (``own``)
     may be taken again.
     """
-    # Found once, not anew for each batch and item: else a claim in a study of 150 batches took most of a second.
-    given = Placement.objects.filter(batch__assignments__annotator=annotator).order_by().values("item")
-    met = Placement.objects.filter(batch=OuterRef("pk"), item__in=given)
     batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
-    batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
+    # Read first, and passed on as numbers. As a query within the query it was planned anew for each batch and placement where the
+    # database had not counted the rows of a study just launched: minutes for a hundred batches, for people who had been given nothing.
+    given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
+    if items := list(given.values_list("item", flat=True)):
+        met = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
+        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
     if arms:
         batches = batches.filter(arm__in=arms)
     return batches.order_by("claimed", "number")
@@ -130,16 +132,30 @@ def claim_batch(
 def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
     """The first open batch, locked. Locked ones are skipped at first; "none" is only believed after waiting for them.
 
-    The try runs in a savepoint that is undone before waiting: PostgreSQL keeps the lock of a row that fails its re-check, and a
-    transaction that waits for one batch while it holds another can deadlock.
+    At most one batch is ever locked: PostgreSQL keeps the lock of a row that fails its re-check, so whoever asks for "the first of
+    these", waits and goes on to the next holds both, and two who met them in another order wait for each other for ever.
     """
+    while True:
+        batch = _locked(choose, skip_locked=True)
+        if batch is not None:
+            return batch
+        busy = choose.values_list("pk", flat=True).first()
+        if busy is None:
+            return None
+        # Somebody else holds it. Once they are done it has a place left for us, or the others are looked at anew.
+        batch = _locked(choose.filter(pk=busy))
+        if batch is not None:
+            return batch
+
+
+def _locked(choose: QuerySet[Batch], **how) -> Batch | None:
     point = transaction.savepoint()
-    batch = choose.select_for_update(skip_locked=True, of=("self",), no_key=True).first()
-    if batch is not None:
+    batch = choose.select_for_update(of=("self",), no_key=True, **how).first()
+    if batch is None:
+        transaction.savepoint_rollback(point)
+    else:
         transaction.savepoint_commit(point)
-        return batch
-    transaction.savepoint_rollback(point)
-    return choose.select_for_update(of=("self",), no_key=True).first()
+    return batch
 
 
 def _newest_design(study: Study) -> Design | None:
@@ -198,7 +214,7 @@ def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
         Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
     live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
     if only_if_expired:
-        live = live.filter(reserved_until__lt=Now())
+        live = live.filter(_is_over())
     if not live.update(released_at=Now(), released_reason=reason):
         return False
     if batch_id:
@@ -242,11 +258,15 @@ def _revive(batch: Batch, pk: int) -> bool:
     return True
 
 
+def _is_over() -> Q:
+    """Of whoever is inside: the time of the place has run out, or the study is closed, grace period and all."""
+    # No join: the database looks at these conditions again when it had to wait for the row.
+    return Q(reserved_until__lt=Now()) | Q(study__in=Study.objects.filter(state=Study.State.CLOSED))
+
+
 def sweep(limit: int = 500) -> int:
     """Release the places whose time is over. One transaction each."""
-    expired = Assignment.objects.filter(released_at=None, submitted_at=None, reserved_until__lt=Now()).exclude(
-        origin="test"
-    )
+    expired = Assignment.objects.filter(_is_over(), released_at=None, submitted_at=None).exclude(origin="test")
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
     return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
 
