@@ -64,7 +64,7 @@ WHO = (
     Column("trust", "text", "How sure it is who answered.", levels=_values(Assignment.Trust)),
     Column("design_version", "integer", "The version of the design that the annotator saw; empty for a test of a draft."),
     Column("is_submitted", "boolean", "The annotator sent the last page."),
-    Column("is_late", "boolean", "It was sent after its place had gone to somebody else."),
+    Column("is_late", "boolean", "It was sent after its place had gone to somebody else, or after the study was closed."),
     Column("is_withdrawn", "boolean", "The annotator withdrew; such rows come only when they are asked for."),
     Column("exclusion", "text", "Reasons of the standing exclusions that people decided, by semicolons; rules are not in it."),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from annotators.exclude import REASONS
 from studies.design import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
-from studies.texts import TextRefused, clean_name, clean_text
+from studies.texts import TextRefused, clean_name, clean_text, is_blank
 
 from .flat import ASSIGNMENTS, RESPONSES, Column
 from .models import AnalysisRun
@@ -59,6 +59,15 @@ class Whole(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
+class Amount(serializers.DecimalField):
+    """A decimal number; '' is none, and says nothing of null either."""
+
+    def validate_empty_values(self, data):
+        if isinstance(data, str) and not data.strip():
+            self.fail("invalid")
+        return super().validate_empty_values(data)
+
+
 class YesNo(serializers.BooleanField):
     def to_internal_value(self, data):
         if not isinstance(data, bool):
@@ -75,6 +84,7 @@ class _Strict:
         models.PositiveSmallIntegerField: Whole,
         models.PositiveBigIntegerField: Whole,
         models.BooleanField: YesNo,
+        models.DecimalField: Amount,
     }
 
     def to_internal_value(self, data):
@@ -139,7 +149,7 @@ class OutputSerializer(_Strict, serializers.ModelSerializer):
         validators = ()
 
     def validate(self, attrs):
-        if bool(attrs.get("text")) == bool(attrs.get("is_empty")):
+        if is_blank(attrs.get("text") or "") is not bool(attrs.get("is_empty")):
             raise serializers.ValidationError({"text": ["Give a text, or say is_empty; not both."]})
         return attrs
 

@@ -346,6 +346,20 @@ def page_as_shown(page: Page, shown: Mapping[str, Any]) -> Page:
     return replace(page, items=items, questions=questions)
 
 
+_PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}
+_NUMBERED = {"s": "section", "p": "page"}
+
+
+def page_words(key: str) -> str:
+    """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
+    words = []
+    for part in key.split("."):
+        letter, number = part[:1], part[1:]
+        numbered = f"{_NUMBERED.get(letter)} {number}" if letter in _NUMBERED and number.isdigit() else part
+        words.append(_PARTS.get(part, numbered))
+    return ", ".join(words)
+
+
 def media_id(assignment_code: str, exposure_id: int, of: str = "output") -> str:
     """The name of an image in this assignment's pages: keyed, so that it tells nothing and nobody else can make it."""
     return keyed("media", assignment_code, of, str(exposure_id))[:32]

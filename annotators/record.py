@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import QuerySet
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
 from studies.fields import Answer, Refused
@@ -296,12 +296,18 @@ def _extension(seconds: int) -> Update:
     return Update(lambda pk: (_live(pk), {"reserved_until": lease(seconds)}), int)
 
 
+# A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed.
 _recording = Update(
     lambda seconds, pk: (
-        PageVisit.objects.filter(pk=pk, recorded_at=None), {"recorded_at": Now(), "draft": None, "active_seconds": seconds}
+        PageVisit.objects.filter(pk=pk, recorded_at=None),
+        {"recorded_at": Greatest("shown_at", Now()), "draft": None, "active_seconds": seconds},
     ),
     int, int,
 )  # fmt: skip
+SUBMITTED = {
+    "started_at": Coalesce("started_at", Now()),
+    "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
+}
 OF_RESPONSE = (
     "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
     "position",
@@ -316,7 +322,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
             # This update is the lock: it waits for whoever holds the row and then finds the truth.
             if following is None and not is_screened_out:
-                is_live = _live(assignment.pk).update(submitted_at=Now(), started_at=Coalesce("started_at", Now()))
+                is_live = _live(assignment.pk).update(**SUBMITTED)
             else:
                 is_live = _extension(assignment.study.idle_lease_seconds)(assignment.pk)
             if is_live:
@@ -331,8 +337,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
         released = Assignment.objects.filter(
             pk=assignment.pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None
         )
-        ended = {"submitted_at": Now(), "started_at": Coalesce("started_at", Now()), "is_late": True}
-        if not released.update(**(ended if following is None else {"is_late": False})):
+        if not released.update(**(SUBMITTED | {"is_late": True} if following is None else {"is_late": False})):
             raise _Raced
         _write(visit, rows, active_seconds)
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from django.utils.text import capfirst
+
 from studies.fields import Field
 from studies.markdown import rendered
 from studies.models import Exposure
@@ -139,6 +141,13 @@ class ShownPage:
     @property
     def errors(self) -> list[ShownField]:
         return [shown for shown in self.all_fields if shown.error]
+
+    @property
+    def located_errors(self) -> list[tuple[str, ShownField]]:
+        """What was refused, with the place that a question asked of many texts does not tell: "Writer B"."""
+        noun = capfirst(self.noun or "text")
+        labels = {id(f): f"{noun} {one.label}" for item in self.items for one in item.exposures for f in one.fields}
+        return [(labels.get(id(shown), ""), shown) for shown in self.errors]
 
 
 def _output(format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str) -> ShownOutput:

@@ -22,8 +22,11 @@ def give_back_expired_places() -> int:
 
 @jobs.every(60)
 def end_grace_periods() -> int:
-    """Studies that were closed long enough ago take no more answers."""
-    return lifecycle.finish_due()
+    """Studies that were closed long enough ago take no more answers: what is still sent is kept as late."""
+    ended = lifecycle.finish_due()
+    if ended:
+        assign.sweep()
+    return ended
 
 
 @jobs.every(3600)

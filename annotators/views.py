@@ -484,18 +484,18 @@ def inquire(request, code):
     assignment = assignment_or_404(code)
     error = ""
     if request.method == "POST":
-        from studies.texts import TextRefused, clean_text
+        from studies.texts import TextRefused, clean_text, is_blank
 
         try:
             text = clean_text(request.POST.get("text", "")).strip()
         except TextRefused as refused:
             text, error = "", str(refused)
-        if text and len(text) <= 2000:
+        if not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
-        error = error or ("Please use at most 2000 characters." if text else "Please write a few words.")
+        error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # What was refused comes back to be corrected.
     typed = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
     context = _inquiry_context(assignment, error=error, **typed)

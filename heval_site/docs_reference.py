@@ -125,7 +125,7 @@ ASSIGNMENT_STAGES = (
     ("started", "`started_at` set", "The first page was shown. The place is theirs for the idle time, anew with each page."),
     ("submitted", "`submitted_at` set", "The last page was recorded. The place is used up."),
     ("released", "`released_at` set, with a reason", "The place is free for somebody else."),
-    ("late", "released, submitted and `is_late`", "The last page came after the place had gone to somebody else. The answers are kept and left out by the rule `late`."),
+    ("late", "released, submitted and `is_late`", "The last page came after the place had gone to somebody else, or after the study was closed. The answers are kept and left out by the rule `late`."),
     ("withdrawn", "`withdrawn_at` set", "The annotator left the study. No later analysis reads this assignment."),
 )  # fmt: skip
 

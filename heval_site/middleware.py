@@ -9,11 +9,14 @@ from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import Http404
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from whitenoise.middleware import WhiteNoiseMiddleware
+
+from .unavailable import NotUtf8
 
 MACHINES = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
 ANNOTATORS = ("/p/", "/e/", *MACHINES)
@@ -29,9 +32,13 @@ class ForResearchers:
 
 
 class Security(SecurityMiddleware):
-    """On every path: the host, transport security, nosniff, referrer policy."""
+    """On every path: the host, the address's characters, transport security, nosniff, referrer policy."""
 
     def process_request(self, request):
+        if request.content_params.get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
+            raise NotUtf8
+        if "\0" in request.path_info:
+            raise Http404  # nothing is called so, and PostgreSQL does not even look
         if not request.path_info.startswith(MACHINES):
             request.get_host()  # raises on a host that is not ours; CommonMiddleware, who else asks, lets annotators pass
         return super().process_request(request)

@@ -5,6 +5,8 @@ import logging
 import secrets
 import sys
 
+from django.conf import settings
+from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from django.template.loader import render_to_string
@@ -15,6 +17,10 @@ RETRY_SECONDS = 5
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+
+
+class NotUtf8(BadRequest):
+    """The request names another character set."""
 
 
 class Unavailable:
@@ -84,5 +90,13 @@ def permission_denied(request, exception=None):
 
 
 def bad_request(request, exception=None):
-    """handler400."""
-    return answer_of(request, 400, title="This request was not understood")
+    """handler400. Nothing of such a request was read, so nothing of it is stored."""
+    if isinstance(exception, TooManyFieldsSent):
+        detail = f"More than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields were sent at once. Send it in parts, or import a file."
+    elif isinstance(exception, RequestDataTooBig):
+        detail = f"More than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MB were sent at once. Send it in parts."
+    elif isinstance(exception, NotUtf8):
+        detail = "It was sent in another character set than UTF-8."
+    else:
+        return answer_of(request, 400, title="This request was not understood")
+    return answer_of(request, 400, title="This was not taken", detail=detail)

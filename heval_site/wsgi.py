@@ -1,9 +1,30 @@
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
-application = get_wsgi_application()
+django.setup(set_prefix=False)
+
+
+class Request(WSGIRequest):
+    """A request is in UTF-8. One that names another character set is refused by the first middleware; Django would believe it
+    while the request is being made, where an error is answered by nobody."""
+
+    @property
+    def encoding(self):
+        return None
+
+    @encoding.setter
+    def encoding(self, named):
+        pass
+
+
+class Application(WSGIHandler):
+    request_class = Request
+
+
+application = Application()
 # Before the workers part: what all of them import is shared, and a view that does not import stops the start.
 get_resolver().url_patterns  # noqa: B018 - reading it loads it

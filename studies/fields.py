@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from .texts import TextRefused, clean_text
+from .texts import TextRefused, clean_text, is_blank
 
 
 class Refused(Exception):
@@ -177,7 +177,7 @@ class Text(Field):
             words = clean_text(sent).strip()
         except TextRefused as error:
             raise Refused(str(error)) from None
-        if not words:
+        if is_blank(words):
             if self.required:
                 raise Refused(self.missing)
             return None

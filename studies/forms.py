@@ -4,6 +4,7 @@ What Django's own fields let through and a database or a page cannot bear (contr
 names in another case) is refused here, with words that name the field.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -14,11 +15,14 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from .scales import KINDS, read_scale
-from .texts import TextRefused, clean_text, is_blank, name_key
+from .texts import TextRefused, clean_name, clean_text, is_blank, name_key
+
+# Fields by which rows are told apart: what a person cannot see must not make the difference.
+NAMES = frozenset({"name", "key", "title", "domain"})
 
 
 class CleanWords:
-    """Mixin for forms: every text is one that a database can hold and a person can see."""
+    """Mixin for forms: every text is one that a database can hold and a person can see; a name is one visible line."""
 
     def _clean_fields(self):
         super()._clean_fields()
@@ -28,11 +32,18 @@ class CleanWords:
                 continue
             label = str(field.label or name.replace("_", " "))
             try:
-                self.cleaned_data[name] = clean_text(value, field=label)
                 if field.required and is_blank(value):
                     raise TextRefused(f"{label}: nothing in it can be seen.")
+                self.cleaned_data[name] = (clean_name if name in NAMES else clean_text)(value, field=label)
             except TextRefused as refused:
                 self.add_error(name, str(refused))
+
+
+def language_tag(value: str) -> str:
+    tag = value.strip()
+    if tag and not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag):
+        raise ValidationError("A language tag, such as en, de or pt-BR.")
+    return tag
 
 
 class MarkdownArea(forms.Textarea):
@@ -265,8 +276,10 @@ def scale_in_words(stored: Mapping[str, Any]) -> str:
 
 
 def plain_settings(cleaned: Mapping[str, Any]) -> dict[str, Any]:
-    """Cleaned values as JSON holds them."""
-    return {name: float(value) if isinstance(value, Decimal) else value for name, value in cleaned.items()}
+    """Cleaned values as JSON holds them; a zero has no sign, or equal designs would have other hashes."""
+    return {
+        name: float(value) + 0.0 if isinstance(value, Decimal | float) else value for name, value in cleaned.items()
+    }
 
 
 PREFIX = "settings"
@@ -378,6 +391,11 @@ class SettingsCell(CleanWords, forms.ModelForm):
     def instance_of(self, cleaned):
         """An instance that has the values just cleaned, to ask for its kind of settings."""
         return forms.models.construct_instance(self, type(self.instance)(), fields=list(cleaned), exclude=["settings"])
+
+
+def other_with(name: str, names: Iterable[str]) -> str | None:
+    """The one of these names that a person would read as this one: in another case, width or composition."""
+    return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
 def names_once(rows: Iterable[tuple[forms.Form, str]], what: str) -> None:

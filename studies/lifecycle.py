@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
 from . import audit
 from .design import canonical, design_of, problems, sha256_of
@@ -177,13 +177,13 @@ def close(study: Study, by=None, reason: str = "") -> None:
         study = _locked(study)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
             raise NotNow("Only a launched study can be closed.")
-        _set_state(study, Study.State.CLOSING, closing_at=Now())
+        _set_state(study, Study.State.CLOSING, closing_at=Greatest("launched_at", Now()))
         audit.record("close", study=study, by=by, reason=reason)
 
 
 def finish(study: Study, by=None) -> None:
     """End the grace period."""
-    _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Now())
+    _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
 
 
 def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:

@@ -16,6 +16,7 @@ from studies.models import Arm
 
 from ..exclude import REASONS, exclude, release_place, reverse_exclusion, with_exclusion
 from ..models import Assignment, Exclusion, Recruitment
+from ..pages import page_words
 
 STATES = {
     "reserved": {"released_at": None, "submitted_at": None},
@@ -185,7 +186,7 @@ class AssignmentAdmin(ReadOnly):
             "assignment": assignment,
             "state": state_of(assignment),
             "arm": self.arm(assignment),
-            "visits": visits,
+            "visits": [(visit, page_words(visit.key)) for visit in visits],
             "answers": _answers(assignment, visits),
             "exclusions": assignment.exclusions.filter(reverses=None)
             .select_related("by")
@@ -301,7 +302,8 @@ def _answer(response) -> str:
         return response.text
     parts = []
     if response.choice:
-        parts.append(response.choice)
+        labels = {option["key"]: option["label"] for option in response.scale.get("options", ())}
+        parts.append(labels.get(response.choice, response.choice))
     if response.chosen_id:
         parts.append(f"the text {response.label}")
     if response.value is not None:

@@ -16,6 +16,7 @@ from studies.models import Study
 
 from .. import monitor
 from ..models import Inquiry
+from ..pages import page_words
 from ..preview import NAMES, inert, preview
 from ..tries import clear_tries, try_out
 from ..views import policy
@@ -60,10 +61,11 @@ class InquiryAdmin(ReadOnly):
             "total": total,
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
+            "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
             "days": monitor.days(study),
             "pace": monitor.pace(study),
             "comments": list(monitor.comments(study)),
-            "inquiries": inquiries,
+            "inquiries": [(one, page_words(one.page_key)) for one in inquiries],
             "waiting": sum(one.handled_at is None for one in inquiries),
             "recruitments": [(one, (links := links_of(one))[:3], max(0, len(links) - 3)) for one in recruitments],
             "links_shown": LINKS_SHOWN,

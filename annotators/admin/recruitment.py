@@ -47,6 +47,13 @@ class RecruitmentForm(WithSettings):
         if self.instance.pk and "shown_arms" in self.fields:
             self.initial["shown_arms"] = [row.arm_id for row in self.instance.recruitment_arms.all()]
 
+    def clean_key(self):
+        key = self.cleaned_data["key"]
+        # It may be read out: nobody hears a capital.
+        if Recruitment.objects.filter(key__iexact=key).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError("A recruitment with this key already exists.")
+        return key
+
     def clean_currency(self):
         currency = self.cleaned_data["currency"].strip().upper()
         if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):

@@ -1,12 +1,15 @@
 """Any panel that opens a link with parameters and wants a code or an address at the end."""
 
-from urllib.parse import urlsplit
+import re
 
 from django import forms
+
+from studies.texts import is_blank
 
 from . import OUTCOMES, Arrival, Channel, Return, filled, register
 
 PLACEHOLDERS = ("person", "session", "task", "code")
+HOST = re.compile(r"[a-z0-9.-]*[a-z0-9](:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 def clean_return(value: str) -> str:
@@ -16,17 +19,13 @@ def clean_return(value: str) -> str:
         if any(mark in value for mark in "/\\: ") or len(value) > 64:
             raise forms.ValidationError("Give a code without blanks, or a whole address that begins with https://")
         return value
-    parts = urlsplit(value)
-    if (
-        parts.scheme != "https"
-        or not parts.hostname
-        or parts.username
-        or "\\" in value
-        or any(c.isspace() for c in value)
-    ):
-        raise forms.ValidationError("A return address begins with https:// and names a host.")
-    if "{" in parts.netloc:
+    scheme, _, rest = value.partition("://")
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "{" in host:
         raise forms.ValidationError("The host of a return address cannot come from the visitor's parameters.")
+    # The host stands in a header too, among other words of the page's policy: nothing but a host may be there.
+    if scheme.lower() != "https" or not HOST.fullmatch(host) or "\\" in value or any(c.isspace() for c in value):
+        raise forms.ValidationError("A return address begins with https:// and names a host.")
     return value
 
 
@@ -46,6 +45,14 @@ class GenericSettings(forms.Form):
                 validators=[clean_return],
             )  # fmt: skip
 
+    def clean(self):
+        cleaned = super().clean()
+        # Without its secret every link would count as the panel's own.
+        for name, other in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
+            if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
+                self.add_error(other, "Give the parameter and its secret, or neither.")
+        return cleaned
+
 
 @register
 class Generic(Channel):
@@ -57,7 +64,7 @@ class Generic(Channel):
     def arrive(self, recruitment, parameters):
         wanted = recruitment.settings
         person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
-        if not person:
+        if is_blank(person):
             return Arrival(
                 problem="The link is not complete: your panel should add your id to it. Please start from the panel again."
             )

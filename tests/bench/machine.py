@@ -100,29 +100,43 @@ def postgres_programs() -> Path | None:
 
 
 class Postgres:
-    """A server on a private port with its default settings (fsync on), run by the user postgres where we are root."""
+    """A server on a private port with its default settings (fsync on), run by the user postgres where we are root.
 
-    def __init__(self, home: Path):
+    ``settings``: what is to be other than the default, as ``name=value``.
+    """
+
+    def __init__(self, home: Path, *settings: str):
         programs = postgres_programs()
         if programs is None:
             raise FileNotFoundError("There is no /usr/lib/postgresql/*/bin/postgres on this machine.")
         home.mkdir()
-        who = {}
+        self.home, self.who = home, {}
         if os.geteuid() == 0:
-            who = {"user": "postgres", "group": "postgres", "extra_groups": []}
+            self.who = {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(home, "postgres", "postgres")
         data = home / "data"
         subprocess.run(
             [programs / "initdb", "--pgdata", data, "--username=heval", "--auth=trust", "--encoding=UTF8", "--locale=C"],
-            check=True, stdout=subprocess.DEVNULL, cwd=home, **who,
+            check=True, stdout=subprocess.DEVNULL, cwd=home, **self.who,
         )  # fmt: skip
         self.port = free_port()
         self.log = (home / "log").open("w")
+        self.command = [programs / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1", "-k", ""]
+        self.command += [part for setting in settings for part in ("-c", setting)]
+        self.start()
+
+    def start(self) -> None:
         self.process = subprocess.Popen(
-            [programs / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1", "-k", ""],
-            stdout=self.log, stderr=subprocess.STDOUT, cwd=home, **who,
-        )  # fmt: skip
+            self.command, stdout=self.log, stderr=subprocess.STDOUT, cwd=self.home, **self.who
+        )
         self._wait()
+
+    def kill(self) -> None:
+        """The server and every process of it at once, as when the machine goes down."""
+        for pid in tree(self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
 
     def _wait(self) -> None:
         import psycopg

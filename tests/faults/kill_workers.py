@@ -1,7 +1,7 @@
 """Kill workers of the web server while annotators answer, and compare what they were told with what is stored.
 
 python -m tests.faults.kill_workers [--seconds 60] [--every 1.5] [--clients 16] [--database sqlite|postgres]
-                                    [--sabotage lost|doubled] [--json]
+                                    [--victim worker|database] [--sabotage lost|doubled|hasty] [--json]
 """
 
 import argparse
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -22,6 +23,8 @@ from tests.bench.machine import ROOT, Postgres, Site, folder
 from tests.robots import Page
 
 ATTEMPTS = 60
+# A database that says "stored" before it is.
+HASTY = ("synchronous_commit=off", "wal_writer_delay=10s")
 
 
 class GivenUp(Exception):
@@ -120,26 +123,47 @@ class Annotator:
         return chosen
 
 
-def kill_sometimes(site: Site, every: float, stop: threading.Event) -> list[int]:
-    """Workers of this very server, by pid."""
-    killed = []
-    while not stop.wait(every * random.uniform(0.7, 1.3)):
-        workers = site.workers
-        if workers:
+def a_worker_of(site: Site) -> Callable[[], None]:
+    """Kills one worker of this very server, by pid."""
+
+    def kill():
+        if workers := site.workers:
             os.kill(random.choice(workers), signal.SIGKILL)
-            killed.append(workers)
-    return killed
+
+    return kill
 
 
-def killed_under_load(database: str, seconds: float, every: float, clients: int, sabotage: str = "") -> dict:
-    """Everything that was told, broken, lost or doubled."""
+def the_server(postgres: Postgres) -> Callable[[], None]:
+    """Kills the database; it is away for a while, and then mends what it finds."""
+
+    def kill():
+        postgres.kill()
+        time.sleep(1)
+        postgres.start()
+
+    return kill
+
+
+def kill_sometimes(kill: Callable[[], None], every: float, stop: threading.Event) -> int:
+    kills = 0
+    while not stop.wait(every * random.uniform(0.7, 1.3)):
+        kill()
+        kills += 1
+    return kills
+
+
+def killed_under_load(
+    database: str, seconds: float, every: float, clients: int, sabotage: str = "", victim: str = "worker"
+) -> dict:
+    """Everything that was told, broken, lost or doubled, while workers of the web server or the database itself are killed."""
     with folder("heval-faults-") as home, ExitStack() as stack:
         url = ""
         if database == "postgres":
-            postgres = Postgres(home / "postgres")
+            postgres = Postgres(home / "postgres", *(HASTY if sabotage == "hasty" else ()))
             stack.callback(postgres.stop)
             url = postgres.create("heval")
-        application = "tests.faults.sabotaged:application" if sabotage else "heval_site.wsgi:application"
+        is_ours = sabotage in ("lost", "doubled")
+        application = "tests.faults.sabotaged:application" if is_ours else "heval_site.wsgi:application"
         site = Site(home / "site", application, "heval_site.settings", url)
         stack.callback(site.stop)
         site.run("heval_site.cli", "prepare")
@@ -148,8 +172,9 @@ def killed_under_load(database: str, seconds: float, every: float, clients: int,
         told, stop, calm = Told(), threading.Event(), threading.Event()
         people = [Annotator(site.port, n, told, stop) for n in range(clients)]
         threads = [threading.Thread(target=person.run, args=(door,)) for person in people]
-        kills: list = []
-        killer = threading.Thread(target=lambda: kills.extend(kill_sometimes(site, every, calm)))
+        kills: list[int] = []
+        kill = the_server(postgres) if victim == "database" else a_worker_of(site)
+        killer = threading.Thread(target=lambda: kills.append(kill_sometimes(kill, every, calm)))
         for thread in (*threads, killer):
             thread.start()
         time.sleep(seconds)
@@ -165,7 +190,7 @@ def killed_under_load(database: str, seconds: float, every: float, clients: int,
         )  # fmt: skip
         found = json.loads(done.stdout)
     return found | {
-        "database": database, "kills": len(kills), "broken_connections": told.broken, "strange": sorted(set(told.strange)),
+        "database": database, "kills": sum(kills), "broken_connections": told.broken, "strange": sorted(set(told.strange)),
         "strange_count": len(told.strange),
     }  # fmt: skip
 
@@ -182,10 +207,13 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=1.5)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
-    parser.add_argument("--sabotage", choices=["lost", "doubled"], default="")
+    parser.add_argument("--victim", choices=["worker", "database"], default="worker")
+    parser.add_argument("--sabotage", choices=["lost", "doubled", "hasty"], default="")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = killed_under_load(options.database, options.seconds, options.every, options.clients, options.sabotage)
+    found = killed_under_load(
+        options.database, options.seconds, options.every, options.clients, options.sabotage, options.victim
+    )
     faults = faults_in(found)
     if options.json:
         print(json.dumps(found, indent=1))

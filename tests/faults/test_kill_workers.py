@@ -25,6 +25,23 @@ def test_many_kills_lose_and_double_nothing(database):
 
 
 @pytest.mark.slow
+def test_a_database_that_is_killed_under_load_loses_nothing_that_was_acknowledged():
+    if postgres_programs() is None:
+        lacking("no PostgreSQL server is installed")
+    found = killed_under_load("postgres", seconds=30, every=4, clients=8, victim="database")
+    assert not faults_in(found), found  # and nobody was told of an error of ours: to wait, at most
+    assert found["kills"] >= 3 and found["acknowledged_answers"] > 100
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("sabotage", "seen"), [("lost", "lost_pages"), ("doubled", "doubled_answers")])
 def test_the_comparison_sees_what_is_lost_or_doubled(sabotage, seen):
     assert killed_under_load("sqlite", seconds=20, every=0.8, clients=8, sabotage=sabotage)[seen] > 0
+
+
+@pytest.mark.slow
+def test_the_comparison_sees_what_a_database_that_is_killed_had_not_stored():
+    if postgres_programs() is None:
+        lacking("no PostgreSQL server is installed")
+    found = killed_under_load("postgres", seconds=20, every=4, clients=8, victim="database", sabotage="hasty")
+    assert found["lost_pages"] > 0

@@ -1,5 +1,6 @@
 """``simulate <study> --n 100``: robots with known preferences answer a launched study."""
 
+import math
 import random
 import time
 import uuid
@@ -76,6 +77,6 @@ class Command(BaseCommand):
                 preferences[name] = float(value)
             except ValueError:
                 equals = ""
-            if not equals or not name:
+            if not equals or not name or not math.isfinite(preferences[name]):
                 raise CommandError(f"--prefer {text!r}: write SYSTEM=NUMBER, such as alpha=0.5.")
         return preferences
