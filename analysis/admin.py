@@ -8,7 +8,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from studies.admin.access import LOOK, ReadOnly, VisibleStudies, visible
+from studies.admin.access import LOOK, OfferedFilters, ReadOnly, VisibleStudies, visible
 from studies.forms import CleanWords, RowChoice, moment_field
 from studies.models import Study
 
@@ -27,7 +27,7 @@ class TokenForm(CleanWords, forms.ModelForm):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin):
+class ApiTokenAdmin(OfferedFilters):
     """A researcher's own tokens. One is made and revoked, never changed; administrators see everybody's."""
 
     list_display = ("name", "scope", "study", "user", "created_at", "expires_at", "used_at", "revoked", "revoke_link")
@@ -36,6 +36,17 @@ class ApiTokenAdmin(admin.ModelAdmin):
     list_per_page = 50
     fields = ("name", "scope", "study", "expires_at")
     actions = None
+    change_list_template = "admin/studies/list.html"
+
+    def changelist_view(self, request, extra_context=None):
+        words = "There is no token yet. With one, a program reads or writes what you may."
+        extra = {"title": "API tokens", "empty_words": words}
+        return super().changelist_view(request, extra | (extra_context or {}))
+
+    def render_change_form(self, request, context, *args, **kwargs):
+        # What follows is the page that shows the token, whatever the button.
+        context |= {"title": "Add API token", "show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def get_queryset(self, request):
         tokens = super().get_queryset(request).order_by("-pk")

@@ -43,6 +43,7 @@ def attrition(
             level=level, resamples=resamples, rng=rng, unit="assignment",
         )  # fmt: skip
         estimates += [
-            replace(one, settings={**one.settings, "lost": reason}) for one in (*found.shares, *found.differences, found.test)
+            replace(one, settings={**one.settings, "lost": reason})
+            for one in (*found.shares, *found.differences, found.test)
         ]
     return Block(NAME, "Who was lost, by arm", "recommended", estimates=tuple(estimates))

@@ -132,7 +132,7 @@ class TooFastSettings(forms.Form):
 
 @register(
     "incoherent", "incoherent: two answers to one pair add up to too much (tau)",
-    settings_form=TauSettings, is_outcome_blind=False, source="papers/spa, section 5.2",
+    settings_form=TauSettings, is_outcome_blind=False, source="Ethayarajh and Jurafsky 2022, section 5.2",
 )  # fmt: skip
 def incoherent(material: Material, tau: float = 1.1, symmetric: bool = False) -> Flags:
     """Finds who gave P[x > y] and P[y > x] that add up to more than tau, for any pair; one pair is enough.
@@ -179,7 +179,7 @@ def _answered(material: Material, question: str, options: list[str], fails_if_ch
 
 @register(
     "not_native", "not native: the answer to a question about language is not one of those wanted",
-    settings_form=AnswerSettings, source="papers/spa, appendix A.2",
+    settings_form=AnswerSettings, source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )  # fmt: skip
 def not_native(material: Material, question: str, options: list[str]) -> Flags:
     """Finds whose answer to the named question is none of the options given. Who was not asked is unknown."""
@@ -194,7 +194,7 @@ def answered(material: Material, question: str, options: list[str]) -> Flags:
 
 @register(
     "repeated", "repeated: the same person submitted more often than allowed",
-    settings_form=RepeatedSettings, source="papers/spa, appendix A.2",
+    settings_form=RepeatedSettings, source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )  # fmt: skip
 def repeated(material: Material, policy: str = "drop_all") -> Flags:
     """Finds people who submitted more batches than the study gives one person; all of them, or all but the first."""
@@ -209,7 +209,7 @@ def repeated(material: Material, policy: str = "drop_all") -> Flags:
     return flags
 
 
-@register("late", "late: submitted after the place had been given to somebody else")
+@register("late", "late: submitted after the place had been given to somebody else, or after the study was closed")
 def late(material: Material) -> Flags:
     """Finds assignments that were submitted after they had been released. Applied to every study."""
     rows = material.assignments
@@ -261,7 +261,7 @@ def incomplete(material: Material, share: float = 1.0) -> Flags:
 
 @register(
     "too_fast", "too fast: done in less time than reading takes", settings_form=TooFastSettings,
-    source="papers/not_gold, section 3",
+    source="Clark et al. 2021, section 3",
 )  # fmt: skip
 def too_fast(material: Material, words_per_minute: int = 700, z: float | None = -3) -> Flags:
     """Finds who submitted sooner than the words of their batch can be read, or far sooner than the others of their arm.
@@ -339,7 +339,9 @@ def straight_lining(material: Material) -> Flags:
     return flags
 
 
-@register("copied_text", "copied text: words of the explanation are words of the texts shown", source="papers/not_gold")
+@register(
+    "copied_text", "copied text: words of the explanation are words of the texts shown", source="Clark et al. 2021"
+)
 def copied_text(material: Material) -> Flags:
     """Finds explanations of which at least 8 words in a row, and 80 % of all, stand in a text that the person was shown."""
     flags = Flags(dict.fromkeys(material.submitted, UNKNOWN))

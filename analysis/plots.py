@@ -61,12 +61,15 @@ def _drawn(figure: Mapping[str, Any]):
     widest = max(len(label) for label in labels)
     left = min(4.2, 0.6 + 0.075 * widest)
     height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
-    canvas = Figure(figsize=(left + 5.4, height))
+    # The numbers stand right of the axes: as many as they are, none is cut off.
+    right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
+    width = left + 4.1 + right
+    canvas = Figure(figsize=(width, height))
     axes = canvas.add_axes(
         (
-            left / (left + 5.4),
+            left / width,
             0.62 / height,
-            4.1 / (left + 5.4),
+            4.1 / width,
             (height - 1.0 - (0.28 if len(series) > 1 else 0)) / height,
         )
     )

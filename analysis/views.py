@@ -36,12 +36,28 @@ class ReportForm(forms.Form):
         initial=DEFAULTS["origins"],
         widget=forms.CheckboxSelectMultiple,
         label="Answers of",
+        help_text="Live: people who came to this study. Robot: programs that tried it out. Imported: read from a file.",
         error_messages={"required": "Choose at least one origin."},
     )
-    level = forms.FloatField(min_value=0.5, max_value=0.999, initial=DEFAULTS["level"], label="Confidence level")
-    resamples = forms.IntegerField(min_value=99, max_value=99_999, initial=DEFAULTS["resamples"], label="Resamples")
+    level = forms.FloatField(
+        min_value=0.5,
+        max_value=0.999,
+        initial=DEFAULTS["level"],
+        label="Confidence level",
+        help_text="Of the intervals: 0.95 is usual.",
+    )
+    resamples = forms.IntegerField(
+        min_value=99,
+        max_value=99_999,
+        initial=DEFAULTS["resamples"],
+        label="Resamples",
+        help_text="How often annotators are drawn anew to see how sure a number is. More takes longer.",
+    )
     star_scheme = forms.ChoiceField(
-        choices=[(scheme, f"{scheme} %") for scheme in STAR_SCHEMES], initial=DEFAULTS["star_scheme"], label="Stars at"
+        choices=[(scheme, f"{scheme} %") for scheme in STAR_SCHEMES],
+        initial=DEFAULTS["star_scheme"],
+        label="Stars at",
+        help_text="Which adjusted p earn one, two and three stars in the tables.",
     )
 
 
@@ -118,6 +134,14 @@ def progress(request, code, job):
     return response
 
 
+def _unbroken(conclusion: dict[str, Any]) -> dict[str, Any]:
+    """A conclusion whose numbers do not part from their signs at the end of a line."""
+    text = (
+        conclusion["text"].replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
+    )
+    return conclusion | {"text": text}
+
+
 @login_required
 @require_GET
 def report(request, code, number):
@@ -145,8 +169,8 @@ def report(request, code, number):
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"] if step["n_excluded"] or step["role"] != "always"
         ],
-        "primary": [one for one in found["conclusions"] if one["role"] == "primary"],
-        "secondary": [one for one in found["conclusions"] if one["role"] != "primary"],
+        "primary": [_unbroken(one) for one in found["conclusions"] if one["role"] == "primary"],
+        "secondary": [_unbroken(one) for one in found["conclusions"] if one["role"] != "primary"],
         "may_run": Study.objects.open_to_role(request.user, *RUN).filter(pk=study.pk).exists(), "token": uuid.uuid4().hex,
     }  # fmt: skip
     return render(request, "report/report.html", context)

@@ -1,7 +1,24 @@
 from django.contrib import admin
 
+# In this order.
+NAMES = {
+    "studies": "Studies", "annotators": "Annotators", "analysis": "Analyses", "auth": "Accounts", "axes": "Log-ins",
+    "ApiToken": "API tokens",
+}  # fmt: skip
+
 
 class HevalAdminSite(admin.AdminSite):
     site_header = site_title = "heval"
-    index_title = "Studies"
+    index_title = "Overview"
+    site_url = None
     enable_nav_sidebar = False
+
+    def get_app_list(self, request, app_label=None):
+        """What a researcher comes for first, under names that say what it is."""
+        found = {app["app_label"]: app for app in super().get_app_list(request, app_label)}
+        for app in found.values():
+            app["name"] = NAMES.get(app["app_label"], app["name"])
+            app["models"].sort(key=lambda model: model["object_name"] != "Study")
+            for model in app["models"]:
+                model["name"] = NAMES.get(model["object_name"], model["name"])
+        return [found.pop(label) for label in NAMES if label in found] + list(found.values())

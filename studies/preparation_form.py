@@ -52,7 +52,7 @@ class PreparationForm(CleanWords, forms.Form):
     minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At least so many words")
     maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At most so many words")
     has_none = Lines(rows=2, required=False, label="Only prompts without any of these", help_text="One a line.")
-    manner = forms.ChoiceField(choices=MANNERS, label="Lengths", initial="none")
+    manner = forms.ChoiceField(choices=MANNERS, label="How they are cut", initial="none")
     limit = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, label="Number of characters or words")
     trimmed = forms.MultipleChoiceField(
         required=False,

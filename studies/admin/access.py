@@ -65,11 +65,22 @@ def row_id(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
-class Scoped(admin.ModelAdmin):
+class OfferedFilters(admin.ModelAdmin):
+    """A list is filtered by what it offers: any other column that an address names is refused, whatever is asked of it."""
+
+    def lookup_allowed(self, lookup, value, request):
+        offered = self.get_list_filter(request)
+        columns = {f"{one}{how}" for one in offered if isinstance(one, str) for how in ("", "__exact", "__isnull")}
+        names = columns | {one.parameter_name for one in offered if not isinstance(one, str)}
+        return lookup in names and "\0" not in value  # which PostgreSQL would not even compare
+
+
+class Scoped(OfferedFilters):
     """A ModelAdmin for rows that belong to a study. Rows of a design may be changed in a draft alone."""
 
     study_path = "study"
     is_design = True
+    change_list_template = "admin/studies/list.html"
 
     def study_of(self, obj) -> Study | None:
         for name in self.study_path.split("__"):
@@ -81,9 +92,25 @@ class Scoped(admin.ModelAdmin):
     def get_queryset(self, request):
         return visible(request, super().get_queryset(request), self.study_path)
 
+    def listed_study(self, request) -> Study | None:
+        """The study whose rows alone a list shows, where its address names one."""
+        if not hasattr(request, "_listed_study"):
+            pk = row_id(request.GET.get("study", ""))
+            request._listed_study = visible(request, Study.objects.all(), "pk").filter(pk=pk).first() if pk else None
+        return request._listed_study
+
+    def get_list_display(self, request):
+        # In the list of one study its title would stand in every row.
+        columns = super().get_list_display(request)
+        return (
+            [one for one in columns if one not in ("study", "study_title")] if self.listed_study(request) else columns
+        )
+
     def changelist_view(self, request, extra_context=None):
+        study = self.listed_study(request)
         title = str(self.opts.verbose_name_plural).capitalize()
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+        extra = {"title": title, "subtitle": study.title if study else None, "study": study}
+        return super().changelist_view(request, extra | (extra_context or {}))
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
         if add:  # what is added goes on on its own page, whatever the button

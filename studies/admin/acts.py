@@ -219,7 +219,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
         "original": study,
         "opts": Study._meta,
         "subtitle": study.title,
-        "life": life.line(study),
+        "life": life.line(study, here=context.get("here", "")),
     }
     return TemplateResponse(request, template, base | context, status=status)
 
@@ -290,6 +290,7 @@ def launch(request, site, pk):
         return HttpResponseNotAllowed(["GET", "POST"])
     context = {
         "title": "Launch",
+        "here": "Launch",
         "blocking": blocking,
         "warnings": warnings,
         "acknowledged": set(acknowledged),

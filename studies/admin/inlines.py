@@ -1,10 +1,13 @@
 """The parts of a study that stand on its own page: members, systems, arms, sections, contrasts, exclusion rules."""
 
+import secrets
+
 from django import forms
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db.models import F
+from django.db.models import CharField, F, Value
+from django.db.models.functions import Cast, Concat
 from django.forms.models import BaseInlineFormSet
 from django.urls import reverse
 from django.utils.html import format_html
@@ -50,7 +53,23 @@ class LabelledDeletion(BaseInlineFormSet):
             )
 
 
-class Named(LabelledDeletion):
+class Traded:
+    """Mixin for formsets: two rows may trade what each has for itself alone, and a new row may take it from one that goes.
+
+    The database looks at each row as it is saved. Those that change or go are marked first, in the column ``marked``.
+    """
+
+    marked = "name"
+
+    def save(self, commit=True):
+        rows = [form.instance.pk for form in self.initial_forms if form.has_changed() or form in self.deleted_forms]
+        if commit and rows:
+            mark = Concat(Value(f"{secrets.token_hex(8)} "), Cast("pk", CharField()))
+            self.model.objects.filter(pk__in=rows).update(**{self.marked: mark})
+        return super().save(commit)
+
+
+class Named(Traded, LabelledDeletion):
     """Rows whose names differ to a person's eye."""
 
     def clean(self):
@@ -276,7 +295,9 @@ class ContrastForm(CleanWords, forms.ModelForm):
         return frozenset(pair), c.get("section"), c.get("estimand"), c.get("criterion")
 
 
-class ContrastFormSet(LabelledDeletion):
+class ContrastFormSet(Traded, LabelledDeletion):
+    marked = "criterion"
+
     def clean(self):
         super().clean()
         seen = set()
@@ -328,7 +349,9 @@ class RuleForm(SettingsCell):
         return rule.settings_form if rule else None
 
 
-class RuleFormSet(Ordered, LabelledDeletion):
+class RuleFormSet(Traded, Ordered, LabelledDeletion):
+    marked = "rule"
+
     def clean(self):
         super().clean()
         kept = [f for f in self.forms if getattr(f, "cleaned_data", None) and not f.cleaned_data.get("DELETE")]

@@ -17,6 +17,7 @@ from ..forms import (
     RowChoices,
     ScaleForm,
     WithSettings,
+    other_with,
     scale_in_words,
     settings_fields,
     with_settings,
@@ -26,7 +27,7 @@ from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
 from . import life, stale
 from .access import EDIT, InlineRoles, Scoped, count_save, may, study_or_404, visible
-from .inlines import LabelledDeletion, Ordered
+from .inlines import LabelledDeletion, Ordered, Traded
 
 
 class QuestionForm(ScaleForm):
@@ -40,17 +41,19 @@ class QuestionForm(ScaleForm):
         return cleaned
 
 
-class QuestionRows(Ordered, LabelledDeletion):
+class QuestionRows(Traded, Ordered, LabelledDeletion):
+    marked = "key"
+
     def clean(self):
         super().clean()
-        seen: dict[str, forms.Form] = {}
+        seen: list[str] = []
         for form in self.forms:
             key = (getattr(form, "cleaned_data", None) or {}).get("key")
             if not key or form.cleaned_data.get("DELETE"):
                 continue
-            if key in seen:
-                form.add_error("key", f"Another question of this section has the key “{key}”.")
-            seen[key] = form
+            if other := other_with(key, seen):
+                form.add_error("key", f"Another question of this section has the key “{other}”.")
+            seen.append(key)
 
 
 class Questions(InlineRoles, admin.StackedInline):

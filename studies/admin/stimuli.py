@@ -8,11 +8,12 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from ..forms import CleanWords
+from ..forms import CleanWords, language_tag, other_with
 from ..media import ImageRefused, path_of
-from ..models import Output, Prompt, Study
+from ..models import Output, Prompt
+from ..texts import is_blank
 from . import life
-from .access import EDIT, Scoped, VisibleStudies, count_save, may, row_id, study_or_404
+from .access import EDIT, Scoped, VisibleStudies, count_save, may, study_or_404
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -28,7 +29,17 @@ def excerpt(text: str):
 
 
 class StimulusForm(CleanWords, forms.ModelForm):
-    pass
+    def clean_language(self):
+        return language_tag(self.cleaned_data["language"])
+
+
+class PromptForm(StimulusForm):
+    def clean_key(self):
+        key = self.cleaned_data["key"]
+        others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
+        if other := other_with(key, others.values_list("key", flat=True)):
+            raise forms.ValidationError(f"There is another prompt with this key: “{other}”.")
+        return key
 
 
 class OutputForm(StimulusForm):
@@ -36,7 +47,7 @@ class OutputForm(StimulusForm):
         cleaned = super().clean() or self.cleaned_data
         if "text" not in self.fields:
             return cleaned
-        there = [bool(cleaned.get("text")), bool(self.instance.media), bool(cleaned.get("is_empty"))]
+        there = [not is_blank(cleaned.get("text") or ""), bool(self.instance.media), bool(cleaned.get("is_empty"))]
         if sum(there) != 1:
             words = "An output is a text, or an image, or empty: exactly one of them."
             self.add_error("is_empty" if cleaned.get("is_empty") else "text", words)
@@ -51,12 +62,10 @@ class Stimuli(Scoped):
     view_on_site = False
 
     def changelist_view(self, request, extra_context=None):
-        study = row_id(request.GET.get("study", ""))
+        study = self.listed_study(request)
         extra = {}
-        if study and may(request, study, EDIT):
-            code = Study.objects.values_list("code", flat=True).get(pk=study)
-            extra["import_url"] = life.address("import", code)
-            extra["study_url"] = reverse("admin:studies_study_change", args=[study])
+        if study and study.is_draft and may(request, study.pk, EDIT):
+            extra["import_url"] = life.address("import", study.code)
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):
@@ -69,6 +78,7 @@ class Stimuli(Scoped):
 
 @admin.register(Prompt)
 class PromptAdmin(Stimuli):
+    form = PromptForm
     list_display = ("key", "beginning", "picture", "domain", "language", "study")
     list_filter = (VisibleStudies,)
     list_select_related = ("study",)

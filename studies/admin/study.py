@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 
 from .. import lifecycle
-from ..forms import CleanWords, MarkdownArea
+from ..forms import CleanWords, MarkdownArea, language_tag
 from ..markdown import rendered
 from ..models import Arm, Study, StudyMember
 from . import acts, life, stale
@@ -71,12 +71,7 @@ class StudyForm(CleanWords, forms.ModelForm):
         return currency
 
     def clean_language(self):
-        import re
-
-        language = self.cleaned_data["language"].strip()
-        if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", language):
-            raise forms.ValidationError("A language tag, such as en, de or pt-BR.")
-        return language
+        return language_tag(self.cleaned_data["language"])
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -94,7 +89,7 @@ class StateFilter(admin.SimpleListFilter):
     title, parameter_name = "state", "state"
 
     def lookups(self, request, model_admin):
-        return [*Study.State.choices, ("archived", "archived")]
+        return [*Study.State.choices, ("archived", "Archived")]
 
     def queryset(self, request, queryset):
         value = self.value()
@@ -113,7 +108,7 @@ class RoleFilter(admin.SimpleListFilter):
     title, parameter_name = "my role", "role"
 
     def lookups(self, request, model_admin):
-        return [(role, role) for role in ("owner", "editor", "viewer")]
+        return [(role, role.capitalize()) for role in ("owner", "editor", "viewer")]
 
     def queryset(self, request, queryset):
         if self.value() in StudyMember.Role.values:
@@ -172,7 +167,7 @@ class StudyAdmin(Scoped):
     def stands(self, study):
         return format_html('<span class="state state-{0}">{0}</span>', "archived" if study.archived_at else study.state)
 
-    @admin.display(description="n of target")
+    @admin.display(description="submitted")
     def n_of_target(self, study):
         done = study.shown_progress.submitted if study.shown_progress else 0
         if not study.target_n:
@@ -291,6 +286,7 @@ class StudyAdmin(Scoped):
             "preview_text_url": reverse("admin:studies_preview_text"),
             "show_save": study.is_draft and may_edit or may(request, study.pk, OWN),
             "show_save_and_add_another": False,
+            "show_save_and_continue": False,  # to save is to stay here
             "title": study.title,
             "subtitle": None,
         }
@@ -299,7 +295,9 @@ class StudyAdmin(Scoped):
         if change and obj is not None and "life" not in context:  # a form refused: the same page around it
             # Around it stands what is stored: the form's own instance holds what was refused.
             stored = Study.objects.get(pk=obj.pk)
-            context = {**self._context(request, stored), **context, "seen": request.POST.get(stale.FIELD, "")}
+            own = self._context(request, stored)
+            kept = {name: own[name] for name in ("title", "subtitle")}
+            context = {**own, **context, **kept, "seen": request.POST.get(stale.FIELD, "")}
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
@@ -319,9 +317,9 @@ class StudyAdmin(Scoped):
     def response_change(self, request, obj):
         if "_preview" in request.POST:
             return HttpResponseRedirect(life.address("admin:annotators_preview", obj.pk) or request.path)
-        request.POST = request.POST.copy()
-        request.POST["_continue"] = "1"  # a study's page is its home: saving stays there
-        return super().response_change(request, obj)
+        # A study's page is its home: saving stays there.
+        self.message_user(request, "Saved.", messages.SUCCESS)
+        return HttpResponseRedirect(request.get_full_path())
 
     def history_view(self, request, object_id, extra_context=None):
         study = self.get_object(request, object_id)

@@ -44,7 +44,7 @@ CONSENT = {
     "Benefits and pay": "You are paid the amount that was stated where you found this study. Your pay does not depend on "
     "which answers you give.",
     "Your choice": "Taking part is voluntary. You may stop at any time, without giving a reason, by closing the page or by "
-    "the link “Withdraw” on every page. That link also tells you what is paid and what is deleted.",
+    "the link “Leave the study” on every page. That link also tells you what is paid and what is deleted.",
     "Your data": "We keep your answers and the times at which you gave them. Your id from the site that sent you is kept "
     "apart from them, and only for as long as paying you needs. Comments are deleted if you withdraw. Answers without any "
     "identity may be kept and published for research.",
@@ -84,9 +84,7 @@ SCREENING_ANSWERS = {
 }
 SCREENING_PASSES = ("native", "fluent")
 
-CLOSING_QUESTION = (
-    "Is there anything you would like to tell us about the texts or the questions? (You may leave this empty.)"
-)
+CLOSING_QUESTION = "Is there anything you would like to tell us about the texts or the questions?"
 
 DEBRIEFING = """\
 ## Who wrote what

@@ -346,7 +346,9 @@ def test_arms_that_lose_different_shares_are_told():
     rows = {row["arm"]: row for row in lost["rows"] if row["lost"] == "left before the last page"}
     assert {arm: (row["n_lost"], row["n"]) for arm, row in rows.items()} == {"all": (0, 12), "longer": (9, 12)}
     assert rows["longer"]["difference"] == pytest.approx(0.75) and rows["longer"]["p"] < 0.001
-    assert "left before the last page: p = .001" in lost["note"] or "left before the last page: p < .001" in lost["note"]
+    assert (
+        "left before the last page: p = .001" in lost["note"] or "left before the last page: p < .001" in lost["note"]
+    )
 
 
 def test_arms_that_lose_nobody_have_nothing_to_test():

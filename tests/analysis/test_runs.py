@@ -116,6 +116,24 @@ def test_a_figure_has_text_as_text_a_title_a_description_and_no_date():
     assert pdf.startswith(b"%PDF") and b"CreationDate" not in pdf
 
 
+def test_the_numbers_beside_a_figure_are_not_cut_off():
+    def width(low):
+        row = {
+            "label": "a > b",
+            "series": "one",
+            "estimate": -0.025,
+            "low": low,
+            "high": 0.025,
+            "n": 9,
+            "unit": "annotator",
+        }
+        svg, _ = draw(FIGURE | {"reference": 0, "limits": None, "rows": [row]})
+        return float(svg.partition('width="')[2].partition("pt")[0])
+
+    # Three decimals and three signs need more room than two and none.
+    assert width(-0.075) > width(None)
+
+
 IN_ANOTHER_PROCESS = """
 import hashlib, json, sys, django
 django.setup()

@@ -246,7 +246,7 @@ def test_an_assignment_is_found_by_its_code_and_told_in_detail(client, study):
     html = client.get(f"/admin/annotators/assignment/?q={done.code[:8]}").content.decode()
     assert "1 result" in html
     html = client.get(detail(done)).content.decode()
-    for words in ("s2.read", "All fine.", "Do you read English fluently?", "submitted"):
+    for words in ("Section 2, reading", "All fine.", "Do you read English fluently?", "submitted"):
         assert words in html
 
 

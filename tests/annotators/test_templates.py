@@ -266,7 +266,10 @@ def test_whoever_does_not_tick_the_box_is_told_and_the_panels_words_in_the_addre
     assert page.of("form")[0]["action"] == "?who=p%261&session=s"
     refused = client.post(address, {"start": "1"})
     assert refused.status_code == 422
-    assert "Please tick the box" in seen(refused).words
+    page = seen(refused)
+    # On top, and once more at the box: it may be screens below.
+    assert page.words.count("Please tick the box") == 2
+    assert page.named("agree")[0]["aria-describedby"] in {attrs.get("id") for _, attrs in page.tags}
     assert not Assignment.objects.exists()
 
 
@@ -406,8 +409,14 @@ def test_an_item_page_is_light_without_its_stimuli(client):
             if tag == "script" or attrs.get("rel") == "stylesheet"
         ]
         assert own == ["/static/heval.css", "/static/annotate.js"]
+        # Without an icon of its own a browser asks for /favicon.ico, which is not there.
+        assert [attrs["href"] for attrs in page.of("link") if attrs["rel"] == "icon"] == ["/static/icon.svg"]
         answers = {attrs["name"]: "50" for attrs in page.of("input") if "data-has-range" in attrs}
-        assert client.post(at(assignment, key), answers | {"go": "1"}).status_code == (422 if key == "s3.p1" else 302)
+        answered = client.post(at(assignment, key), answers | {"go": "1"})
+        assert answered.status_code == (422 if key == "s3.p1" else 302)
+    # The same question is asked of every text: the list of what is missing says of which.
+    listed = re.findall(r"Story ([A-Z]): ", seen(answered).words)
+    assert listed == sorted(set(listed)) and len(listed) > 1
 
 
 @pytest.mark.django_db

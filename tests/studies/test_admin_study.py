@@ -48,7 +48,7 @@ def test_an_untouched_form_saves_and_changes_no_part_of_the_design(client, study
 
     before = canonical(design_of(study))
     response = save(client, study)
-    assert "was changed successfully" in response.content.decode(), errors_of(response)
+    assert "Saved.</li>" in response.content.decode(), errors_of(response)
     study.refresh_from_db()
     assert canonical(design_of(study)) == before
     assert study.version == 1
@@ -83,7 +83,7 @@ def test_contrasts_systems_and_rules_are_written_on_the_page(client, study):
         "systems-TOTAL_FORMS": 4, "systems-3-name": "delta", "systems-3-is_human": "on",
     }  # fmt: skip
     response = save(client, study, **new)
-    assert "was changed successfully" in response.content.decode(), errors_of(response)
+    assert "Saved.</li>" in response.content.decode(), errors_of(response)
     assert Contrast.objects.get(study=study, x=alpha, y=gamma).expected == "<"
     assert System.objects.get(study=study, name="delta").is_human
 
@@ -92,7 +92,7 @@ def test_two_sections_change_places(client, study):
     spa, rating = study.sections.order_by("position")
     Section.objects.filter(pk=rating.pk).update(reuses=None)
     response = save(client, study, **{"sections-0-position": 2, "sections-1-position": 1})
-    assert "was changed successfully" in response.content.decode(), errors_of(response)
+    assert "Saved.</li>" in response.content.decode(), errors_of(response)
     assert list(study.sections.order_by("position").values_list("pk", "position")) == [(rating.pk, 1), (spa.pk, 2)]
 
 
@@ -309,6 +309,29 @@ def test_the_list_shows_what_one_looks_for(client, study):
     html = client.get("/admin/studies/study/").content.decode()
     for words in ("1 of 6", "launched", "olga", "ago</time>"):
         assert words in html
+
+
+def test_the_list_of_one_study_names_it_once_and_leads_back(client, study):
+    html = client.get(f"/admin/studies/prompt/?study={study.pk}").content.decode()
+    assert 'class="field-study' not in html and f"<h2>{study.title}</h2>" in html
+    assert html.count(f'href="{study_url(study)}"') == 2
+    assert 'class="field-study' in client.get("/admin/studies/prompt/").content.decode()
+    stranger = logged_in(builders.user("stranger"))
+    assert study.title not in stranger.get(f"/admin/studies/prompt/?study={study.pk}").content.decode()
+
+
+def test_every_page_leads_to_pages_that_are_there(client, study):
+    html = client.get("/admin/studies/study/").content.decode()
+    for address in ("/docs/", "/studies/bundle/", "/admin/"):
+        assert f'href="{address}"' in html and client.get(address).status_code == 200
+    assert 'href="/"' not in html
+
+
+def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client, study):
+    html = save(client, study, language="klingon!", **{"systems-0-name": ""}).content.decode()
+    listed = html.partition('<ul class="refused">')[2].partition("</ul>")[0]
+    assert 'href="#id_language"' in listed and 'href="#id_systems-0-name"' in listed
+    assert f"<h1>{study.title}</h1>" in html
 
 
 def test_an_archived_study_leaves_the_list_and_keeps_its_page(client, study):

@@ -217,7 +217,7 @@ def test_the_debriefing_tells():
 
 def test_consent_names_what_people_must_know():
     text = wording.consent_text()
-    for word in ("minutes", "Risks", "paid", "voluntary", "Withdraw", "deleted", "research@example.org"):
+    for word in ("minutes", "Risks", "paid", "voluntary", "Leave the study", "deleted", "research@example.org"):
         assert word in text
 
 

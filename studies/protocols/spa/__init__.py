@@ -65,7 +65,7 @@ class SPA(Protocol):
     help = "Annotators read m outputs of every system, then give the chance that one is better than another."
     settings_form = SPASettings
     labels = "section"
-    source = "papers/spa, section 5"
+    source = "Ethayarajh and Jurafsky 2022, section 5"
 
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}
