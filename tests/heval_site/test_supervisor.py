@@ -16,7 +16,7 @@ from heval_site import supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVES = (
-    "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('child', flush=True); time.sleep(60)"
+    "import os, signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); os.write(1, b'child\\n'); time.sleep(60)"
 )
 DIES = "import sys; sys.exit(3)"
 SUPERVISED = """
@@ -78,7 +78,7 @@ def test_a_child_that_will_not_live_ends_everything_with_a_reason(supervised):
 
 
 def test_a_child_that_does_not_end_is_killed(supervised):
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('child', flush=True); time.sleep(60)"
+    deaf = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'child\\n'); time.sleep(60)"
     process = supervised("one", deaf)
     process.stdout.readline()
     process.send_signal(signal.SIGTERM)
