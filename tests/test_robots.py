@@ -65,10 +65,11 @@ def report_after(quality, expected, margin=None, n=100):
 def test_the_report_finds_what_a_hundred_robots_prefer():
     result, rows = report_after(QUALITY, ">")
     assert [one["verdict"] for one in result["conclusions"]] == ["different", "different"]
-    # Half a step of quality moves an answer by 12.5 points, and a rating by .6 of a point.
+    # Half a step of quality moves an answer by 12.5 points, and a rating by .6 of a point. Orders are drawn anew in each run, so the
+    # bounds lie more than four standard errors (.009 and .11) away.
     for row in rows:
         assert row["n"] == 100 and row["recovered"] == "recovered"
-        assert 0.6 < row["p_xy"] < 0.65 and 0.3 < row["delta"] < 0.9, row
+        assert 0.58 < row["p_xy"] < 0.67 and 0.1 < row["delta"] < 1.1, row
 
 
 def test_the_report_finds_a_hundred_robots_without_a_preference_indifferent():
