@@ -11,7 +11,7 @@ from django.test import TransactionTestCase
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = "/usr/bin/chromium"
-IS_POSTGRES = os.environ.get("HEVAL_TEST_ON") == "postgres"
+VENDOR = "postgresql" if os.environ.get("HEVAL_TEST_ON") == "postgres" else "sqlite"
 IS_ALL_REQUIRED = os.environ.get("HEVAL_REQUIRE") == "all"
 # Whoever asks for one of these touches the database.
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user", "django_db_reset_sequences"}
@@ -34,8 +34,13 @@ def pytest_collection_modifyitems(config, items):
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
             return False
-        # What only PostgreSQL can show runs there; what asks no database has been seen already.
-        return touches_database(item) if IS_POSTGRES else item.get_closest_marker("postgres") is None
+        if (only := item.get_closest_marker("only_on")) is not None:
+            if only.args not in (("sqlite",), ("postgresql",)):
+                raise pytest.UsageError(f"{item.nodeid}: only_on names no database that the tests know")
+            if only.args != (VENDOR,):
+                return False
+        # What asks no database has been seen already.
+        return VENDOR == "sqlite" or touches_database(item)
 
     kept = [item for item in items if is_wanted(item)]
     config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])

@@ -399,7 +399,7 @@ def test_a_clock_that_ran_ahead_while_places_were_swept_costs_nobody_the_place(s
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="it is SQLite that can be told how large its file may be")
+@pytest.mark.only_on("sqlite")  # it can be told how large its file may be
 def test_a_full_disk_is_told_and_heals_and_leaves_nothing_half_written(client):
     assignment = submitted(spa_study(target_n=1), "w", until="s4")
     open_page(assignment)

@@ -293,9 +293,8 @@ def test_a_value_that_is_no_number_is_left_empty_and_reported(study):
         assert api.get(f"studies/{study.code}/archive/").status_code == 200
 
 
+@pytest.mark.only_on("sqlite")  # PostgreSQL refuses to store these
 def test_a_text_that_is_not_utf8_or_a_time_that_is_none_stops_nothing(study):
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL refuses to store these")
     api = api_of(study.owner)
     first, second = Response.objects.filter(assignment__study=study).order_by("pk")[:2]
     with connection.cursor() as cursor:
@@ -386,7 +385,7 @@ def test_an_error_within_a_stream_gives_its_place_back(monkeypatch):
     assert len(list(exports.stream("responses", "csv", Selection(study)))) > 0
 
 
-@pytest.mark.postgres
+@pytest.mark.only_on("postgresql")  # SQLite has no COPY
 @pytest.mark.django_db(transaction=True)
 def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
     study = spa_study(user("owner"), systems=("=alpha", '"beta"', "gam,ma"))

@@ -120,7 +120,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL's columns refuse these values themselves")
+@pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
 @pytest.mark.parametrize(("column", "value"), HOSTILE)
 def test_a_hostile_value_loses_its_row_alone(study, column, value):
     answer(study, 2, percent=lambda person, x, y: 60)

@@ -193,7 +193,7 @@ def test_hostile_names_are_printed_and_never_run(client, owner):
     assert "'=HYPER" in table
 
 
-@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL's columns refuse these values themselves")
+@pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
 def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
     poison = [
         "value = 9e999", "value = 'abc'", "received_at = 'yesterday'", "value = 1e300", "text = x'fffe41'",

@@ -107,7 +107,7 @@ def test_only_fields_in_which_nobody_typed_are_kept():
     assert drawn(Context({"nth": "2 of 3"}), shown()) != kept and drawn(Context({}), shown(is_locked=True)) != kept
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts the steps of SQLite's own machine")
+@pytest.mark.only_on("sqlite")  # its machine tells its steps
 def test_a_claim_does_not_look_at_every_item_of_every_batch():
     study = spa_study(target_n=60, prompts=30, m=20)
     for person in "abc":

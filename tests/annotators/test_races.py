@@ -149,8 +149,7 @@ def test_people_doing_everything_at_once(people, threads):
     assert all(standing_of(a).next_key is None for a in finished)
 
 
-@pytest.mark.postgres
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no row locks to skip")
+@pytest.mark.only_on("postgresql")  # SQLite has no row locks to skip
 def test_full_is_not_said_while_a_claim_may_yet_be_undone():
     """A transaction that holds the last place and rolls back: the other person waits for it, and gets the place."""
     from threading import Event, Thread

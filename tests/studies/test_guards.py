@@ -166,8 +166,7 @@ def test_an_erasure_blanks_and_nothing_else(study):
     assert Response.objects.get(pk=row.pk).text == ""
 
 
-@pytest.mark.postgres
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="triggers are PostgreSQL's")
+@pytest.mark.only_on("postgresql")  # the triggers are there
 @pytest.mark.parametrize("sql", [
     "UPDATE annotators_response SET value = 1",
     "DELETE FROM annotators_response",

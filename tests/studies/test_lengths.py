@@ -124,7 +124,6 @@ def test_hostile_texts_take_no_time(hostile, ends):
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not STORIES.exists(), reason="the real stimuli are not beside the project")
 def test_the_published_human_stories_are_as_this_rule_leaves_them():
     with gzip.open(STORIES, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line)["texts"] for line in lines]

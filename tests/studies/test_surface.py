@@ -1,7 +1,6 @@
 import gzip
 import json
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,6 @@ from studies.surface import (
     surface_profiles,
 )
 
-STORIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "spa_stories.jsonl.gz"
 PLAIN = "She walked home and said nothing."
 
 
@@ -156,10 +154,8 @@ def test_hostile_texts_take_no_time(hostile):
 
 
 @pytest.fixture(scope="module")
-def stories():
-    if not STORIES.exists():
-        pytest.skip("the real stimuli are not beside the project")
-    with gzip.open(STORIES, "rt", encoding="utf-8") as lines:
+def stories(shared):
+    with gzip.open(shared / "spa_stories.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
