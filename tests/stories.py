@@ -154,7 +154,7 @@ def main(robots: int) -> None:
         start = time.perf_counter()
         result = work()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")  # noqa: T201 - a script's output
+        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
         return result
 
     owner = user()
@@ -165,7 +165,7 @@ def main(robots: int) -> None:
         "dry run of the import", lambda: import_file(study, path, options=options, by=owner, is_dry_run=True)
     )
     for finding in report.findings:
-        print("   ", finding.text)  # noqa: T201
+        print("   ", finding.text)
     timed("import: 750 rows, 3,750 outputs", lambda: import_file(study, path, options=options, by=owner))
     timed("the same again", lambda: import_file(study, path, options=options, by=owner))
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
@@ -175,14 +175,14 @@ def main(robots: int) -> None:
     study = Study.objects.get(pk=study.pk)
     run = timed("analysis", lambda: run_analysis(study, None, owner))
     for sentence in run.result["conclusions"]:
-        print("   ", sentence["apa"], "|", sentence["recovered"])  # noqa: T201
+        print("   ", sentence["apa"], "|", sentence["recovered"])
     for form in ("csv", "jsonl", "archive"):
         out = Path(home) / f"export.{form}"
         timed(
             f"export {form}",
             lambda form=form, out=out: call_command("export", str(study.code), "--format", form, "--output", str(out)),
         )
-        print(f"    {out.stat().st_size:,} bytes")  # noqa: T201
+        print(f"    {out.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def codings(word: str) -> set[bytes]:
         found.add(coded[4 if offset else 0 : -4])
         found.add(base64.b64encode(b"x" * offset + raw[::-1])[4 if offset else 0 : -4])
     for name in ("md5", "sha1", "sha256"):
-        digest = hashlib.new(name, raw)  # noqa: S324 - looked for, not relied on
+        digest = hashlib.new(name, raw)
         found |= {digest.hexdigest().encode(), base64.b64encode(digest.digest())}
     found.add(f"{binascii.crc32(raw):08x}".encode())
     return found
@@ -172,7 +172,7 @@ def test_no_canary_is_seen_by_an_annotator(settings, tmp_path):
 
 @pytest.mark.parametrize("coded", [
     lambda w: w, lambda w: base64.b64encode(w[::-1].encode()).decode(), lambda w: f"<i data-x='{w.upper()}'>",
-    lambda w: hashlib.md5(w.encode()).hexdigest(), lambda w: w.encode().hex(),  # noqa: S324
+    lambda w: hashlib.md5(w.encode()).hexdigest(), lambda w: w.encode().hex(),
 ])  # fmt: skip
 def test_the_crawl_finds_a_leak(coded):
     words = canaries("one")

@@ -79,7 +79,8 @@ class RankSets:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return plain({name: getattr(self, name) for name in self.__slots__} | {"best": self.best})  # type: ignore[no-any-return]
+        shown: dict[str, Any] = plain({name: getattr(self, name) for name in self.__slots__} | {"best": self.best})
+        return shown
 
 
 def point_ranks(scores: npt.ArrayLike) -> IntArray:

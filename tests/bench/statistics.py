@@ -188,7 +188,7 @@ def main() -> None:
     for n in map(int, given.sizes.split(",")):
         for make in (alpha_rows, bootstrap_rows, bradley_terry_rows):
             rows += make(rng, n)
-    print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")  # noqa: T201 - a script's output
+    print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")
     for row in sorted(rows, key=lambda row: row.what):
         if given.only not in row.what:
             continue
@@ -199,7 +199,7 @@ def main() -> None:
             other *= row.times
             answer = "" if row.same is None else ", the same" if row.same(mine, theirs) else ", ANOTHER ANSWER"
             line += f"{other:9.3f} {other / ours:7.1f}x | {row.other_way}{answer}"
-        print(line, flush=True)  # noqa: T201
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main() -> None:
             found = []
             for row in pool.map(measured, range(len(cells()))):
                 found.append(row)
-                print(f"{row['rate']:.3f}  {row['name']}", flush=True)  # noqa: T201 - a script's output
+                print(f"{row['rate']:.3f}  {row['name']}", flush=True)
         record = {"source": "python -m tests.calibration; fixed seeds, one for each row", "rows": found}
         RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     write()

@@ -23,7 +23,7 @@ def main() -> None:
         parts = collected(SHARED, lambda part: not (given.quick and part.is_simulated))
         if given.write:
             keep(parts)
-    print("\n".join(lines(parts)))  # noqa: T201 - a script's output
+    print("\n".join(lines(parts)))
     if given.write or given.page_only:
         write()
 

@@ -911,5 +911,4 @@ def test_100_megabytes_and_100_000_rows_fit_in_a_minute_and_300_megabytes(tmp_pa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     seconds, megabytes, outputs = map(float, done.stdout.split())
-    print(f"{seconds:.0f} s of processor time, {megabytes:.0f} MB")
     assert outputs == 100_000 and seconds <= 60 and megabytes <= 300
