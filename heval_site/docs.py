@@ -18,6 +18,7 @@ from django.http import Http404, HttpResponse
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
@@ -82,7 +83,7 @@ def target(name: str, link: str) -> str:
     return normpath(join(dirname(name), link)).removesuffix(".md")
 
 
-def html_of(page: Page) -> str:
+def html_of(page: Page) -> SafeString:
     """The page's text as HTML: links to pages, headings that can be linked to, wide parts that scroll by themselves."""
 
     def linked(found: re.Match) -> str:
@@ -106,7 +107,8 @@ def html_of(page: Page) -> str:
     html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
     # What scrolls must be reached by the keyboard, and said to be something.
     numbers = count(1)
-    return _WIDE.sub(lambda found: _scrolled(found[0], next(numbers)), html)
+    html = _WIDE.sub(lambda found: _scrolled(found[0], next(numbers)), html)
+    return mark_safe(html)  # noqa: S308 - the project's own text, by the one renderer, with our own marks put in
 
 
 def _free(anchor: str, taken: set[str]) -> str:

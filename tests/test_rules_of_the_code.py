@@ -100,21 +100,61 @@ def test_nothing_runs_or_fetches_what_users_give(path):
             assert node.module not in banned, node.lineno
 
 
-# Each place where HTML goes out unescaped, and what made it safe: studies.markdown's allow-list, or our own drawing.
-SAFE_TEMPLATES = {
-    "annotate/_exposure.html": 1, "annotate/consent.html": 1, "annotate/done.html": 1, "annotate/instructions.html": 1,
-    "annotate/landing.html": 2, "annotate/fields/_said.html": 1,
-    "annotate/_fields.html": 1, "protocols/rating.html": 1, "protocols/spa.html": 1,
-}  # fmt: skip
+# Who may say of a string that it is HTML: the one renderer of Markdown, and the documentation that it renders.
+MAY_MARK_SAFE = {"studies/markdown.py", "heval_site/docs.py"}
+UNESCAPED = re.compile(r"\|\s*safe(seq)?\b|\bautoescape\b")
 
 
-def test_unescaped_html_stands_where_it_is_known_to_be_sanitised():
-    found = {}
-    for path in TEMPLATES:
-        if n := len(re.findall(r"\|\s*safe\b|autoescape off", path.read_text())):
-            found[str(path.relative_to(ROOT / "templates"))] = n
-    annotators = {name: n for name, n in found.items() if name.startswith(("annotate/", "protocols/"))}
-    assert annotators == SAFE_TEMPLATES
+@pytest.mark.parametrize("path", TEMPLATES, ids=name)
+def test_no_template_decides_that_something_is_html(path):
+    assert not UNESCAPED.search(path.read_text())
+
+
+@pytest.mark.parametrize("words", ["{{ a|safe }}", "{{ a | safe|upper }}", "{{ a|safeseq }}", "{% autoescape off %}"])
+def test_the_search_for_unescaped_words_finds_them(words):
+    assert UNESCAPED.search(words)
+
+
+def marks_safe(tree: ast.AST):
+    """Lines that call something HTML without escaping: mark_safe, SafeString(...), autoescape=..., a method __html__."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in {"mark_safe", "SafeString", "html_safe"} or any(k.arg == "autoescape" for k in node.keywords):
+                yield node.lineno
+        elif isinstance(node, ast.FunctionDef) and node.name == "__html__":
+            yield node.lineno
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_the_renderer_says_what_is_html(path):
+    assert not list(marks_safe(ast.parse(path.read_text()))) or name(path) in MAY_MARK_SAFE
+
+
+@pytest.mark.parametrize(
+    "words", ["mark_safe(a)", "safestring.mark_safe(a)", "SafeString(a)", "Context(a, autoescape=False)"]
+)
+def test_the_search_for_what_marks_safe_finds_it(words):
+    assert list(marks_safe(ast.parse(words))) == [1]
+
+
+SILENCED = re.compile(r"#\s*(noqa|type:\s*ignore)(?!: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)* - \w|\[[\w-]+\]  # \w)")
+
+
+def test_a_silenced_line_says_of_what_and_why():
+    found = [
+        f"{name(path)}:{n}"
+        for path in [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+        for n, line in enumerate(path.read_text().splitlines(), 1)
+        if SILENCED.search(line) and path != Path(__file__)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("line", ["x  # noqa", "x  # noqa: S308", "x  # type: ignore", "x  # type: ignore[arg-type]"])
+def test_the_search_for_silenced_lines_finds_one(line):
+    assert SILENCED.search(line)
+    assert not SILENCED.search("x  # noqa: E501, S308 - a reason")
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,7 @@ class RankSets:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        shown: dict[str, Any] = plain({name: getattr(self, name) for name in self.__slots__} | {"best": self.best})
-        return shown
+        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"best": plain(self.best)}
 
 
 def point_ranks(scores: npt.ArrayLike) -> IntArray:

@@ -8,7 +8,7 @@ from django.apps import apps
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.tries import clear_tries, try_out
 from studies.lifecycle import TEST_NUMBERS, NotNow
-from studies.models import Batch, Exposure, Item, Placement
+from studies.models import Batch, Exposure, Item, Output, Placement
 from tests import builders, players
 from tests.admin_pages import errors_of, logged_in
 
@@ -82,6 +82,19 @@ def test_an_arm_is_chosen(client, study):
     html = client.get(url(study, "start") + f"?arm={other.pk}").content.decode()
     assert "<strong>that</strong>" in html
     assert client.get(url(study, "start") + "?arm=%00").status_code == 200
+
+
+def test_what_researchers_write_in_markdown_is_markdown_on_every_page(client, study):
+    words = {name: f"*{name}*" for name in ("purpose", "consent", "instructions", "debriefing")}
+    type(study).objects.filter(pk=study.pk).update(**words)
+    spa = study.sections.get(protocol="spa")
+    spa.settings["explanation"] = "*explanation*"
+    spa.save()
+    Output.objects.filter(system__study=study).update(format="markdown", text="*output*")
+    spa.questions.update(help="*help*")
+    seen = "".join(client.get(url(study, key)).content.decode() for key in KEYS)
+    for word in (*words, "explanation", "output", "help"):
+        assert f"<em>{word}</em>" in seen and f"*{word}*" not in seen, word
 
 
 # Tries

@@ -2,6 +2,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from django.template import Context, Template
 
 from studies.markdown import MAX_CHARACTERS, rendered
 
@@ -177,6 +178,11 @@ def test_links_within_the_site_are_only_for_own_texts():
         for own in ("#a", "./a", "../a/", "a.html", "a/b#c")
         if "href" not in rendered(f"[x]({own})", has_own_links=True)
     ] == []
+
+
+def test_a_template_takes_what_is_rendered_as_html():
+    for text in ("*a* <b>", "<b>" * MAX_CHARACTERS):
+        assert Template("{{ html }}").render(Context({"html": rendered(text)})) == rendered(text)
 
 
 def test_what_is_too_long_is_shown_as_typed():
