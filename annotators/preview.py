@@ -95,8 +95,13 @@ _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'
 _IMAGE = r"/p/{code}/m/(?P<name>[0-9A-Za-z_-]+)"
 
 
-def inert(page: Previewed, address: Callable[[str], str], image: Callable[[str], str], bar: str, head: str) -> str:
-    """The page's HTML with its links among the previewed pages, its images by the researcher's address, and a bar on top."""
+def inert(
+    page: Previewed, address: Callable[[str], str], image: Callable[[str], str], bar: str, head: str, token: str
+) -> str:
+    """The page's HTML with its links among the previewed pages, its images by the researcher's address, and a bar on top.
+
+    Annotators' forms need no token against forged requests, for they carry no cookie; the admin's do.
+    """
     code = re.escape(page.media[""])
     html = re.sub(_IMAGE.format(code=code), lambda found: image(page.media.get(found["name"], "")), page.html)
     place = page.keys.index(page.key)
@@ -114,6 +119,9 @@ def inert(page: Previewed, address: Callable[[str], str], image: Callable[[str],
     html = re.sub(
         r"<form([^>]*)>", lambda f: f[0] if "action=" in f[1] else f'<form{f[1]} action="{address(following)}">', html
     )
+    token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{token}">'
+    # Not for a form that leads back to a panel.
+    html = re.sub(r'<form(?=[^>]* method="post")[^>]* action="/(?!/)[^>]*>', lambda found: found[0] + token, html)
     # The page's script would save drafts and count seconds of an assignment that is not there.
     html = re.sub(r"<script[^>]*></script>", "", html).replace(page.media[""], "preview")
     html = html.replace("</head>", f"{head}</head>", 1)

@@ -4,10 +4,10 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models.functions import Now
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils.html import escape
-from django.views.decorators.csrf import csrf_exempt
 
 from studies.admin import acts
 from studies.admin.access import EDIT, LOOK, ReadOnly, may, study_or_404
@@ -37,13 +37,11 @@ class InquiryAdmin(ReadOnly):
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
-        # The previewed page is the annotator's own: its form carries no token, and what is posted is thrown away.
-        looking = csrf_exempt(wrap(self.preview_view))
         return [
             path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
             path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.handle), name="annotators_handle"),
-            path("study/<int:pk>/preview/", looking, name="annotators_preview"),
-            path("study/<int:pk>/preview/<str:key>/", looking, name="annotators_preview_page"),
+            path("study/<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
+            path("study/<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
             path("study/<int:pk>/try/", wrap(self.try_view), name="annotators_try"),
             path("study/<int:pk>/tries/clear/", wrap(self.clear_view), name="annotators_clear_tries"),
             *super().get_urls(),
@@ -139,7 +137,7 @@ class InquiryAdmin(ReadOnly):
         def image(name):
             return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
 
-        response = HttpResponse(inert(page, address, image, bar, head))
+        response = HttpResponse(inert(page, address, image, bar, head, get_token(request)))
         response.headers["Content-Security-Policy"] = policy()
         response.headers["Cache-Control"] = "no-store"
         return response

@@ -4,8 +4,10 @@ import re
 
 import pytest
 from django.apps import apps
+from django.test import Client
 
 from annotators.models import Annotator, Assignment, PageVisit, Response
+from annotators.preview import Previewed, inert
 from annotators.tries import clear_tries, try_out
 from studies.lifecycle import TEST_NUMBERS, NotNow
 from studies.models import Batch, Exposure, Item, Output, Placement
@@ -58,12 +60,37 @@ def test_every_page_is_shown_and_nothing_is_stored(client, study, is_launched):
 
 
 def test_pages_are_the_same_each_time_and_lead_on(client, study):
-    first = client.get(url(study, "s2.read")).content
-    assert client.get(url(study, "s2.read")).content == first
+    first, again = (
+        re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", client.get(url(study, "s2.read")).content.decode())
+        for _ in range(2)
+    )
+    assert again == first
     response = client.post(url(study, "s2.ask"), {"anything": "at all"})
     assert response.status_code == 302
-    action = re.search(r'<form id="answers"[^>]*action="([^"]*)"', first.decode())[1]
+    action = re.search(r'<form id="answers"[^>]*action="([^"]*)"', first)[1]
     assert action == url(study, "s2.ask")
+
+
+def test_a_page_is_sent_with_its_token_and_stores_nothing(owner, study):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(owner)
+    before = rows()
+    for key in KEYS:
+        for form in re.findall(r"<form.*?</form>", strict.get(url(study, key)).content.decode(), re.DOTALL):
+            if 'method="post"' not in form:
+                continue
+            action = re.search(r'action="([^"]*)"', form)[1]
+            sent = dict.fromkeys(re.findall(r' name="([^"]*)"', form), "50")
+            assert strict.post(action, sent | {"csrfmiddlewaretoken": ""}).status_code == 403
+            (token,) = re.findall(r'name="csrfmiddlewaretoken" value="([^"]*)"', form)
+            assert strict.post(action, sent | {"csrfmiddlewaretoken": token}).status_code == 302
+    assert rows() == before
+
+
+def test_no_form_that_leads_elsewhere_gets_the_token():
+    forms = '<body><form method="post" action="https://panel.example/"></form><form method="post" action="//a.example/"></form>'
+    page = Previewed(forms, ("done",), "done", {"": "code"})
+    assert "the-token" not in inert(page, str, str, "", "", "the-token")
 
 
 def test_no_page_is_lost_when_a_page_is_not_there(client, study):
