@@ -10,8 +10,8 @@ from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from studies import audit, lifecycle
-from studies.lifecycle import TEST_NUMBERS, NotNow
-from studies.models import Batch, Placement, Study
+from studies.lifecycle import NotNow
+from studies.models import TEST_NUMBERS, Batch, Placement, Study
 
 from .assign import Released, release
 from .models import Assignment, Exclusion

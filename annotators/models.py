@@ -10,6 +10,9 @@ from django.db.models.functions import Now
 
 from studies.guards import AppendOnlyModel
 from studies.models import (
+    CURRENCY,
+    NO_DEBT,
+    PEOPLE,
     Arm,
     Batch,
     Design,
@@ -50,9 +53,13 @@ class Recruitment(models.Model):
     )  # fmt: skip
     key = models.SlugField(max_length=50, default=new_key)
     settings = models.JSONField(default=dict, blank=True)
-    reward = models.DecimalField(max_digits=7, decimal_places=2, null=True, blank=True, help_text="Empty: the study's.")
-    currency = models.CharField(max_length=3, blank=True, help_text="Empty: the study's.")
-    wanted = models.PositiveIntegerField(null=True, blank=True, help_text="How many people the panel is told to send.")
+    reward = models.DecimalField(
+        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+    )
+    currency = models.CharField(max_length=3, blank=True, validators=CURRENCY, help_text="Empty: the study's.")
+    wanted = models.PositiveIntegerField(
+        null=True, blank=True, validators=PEOPLE, help_text="How many people the panel is told to send."
+    )
     arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
     opens_at = models.DateTimeField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True)
@@ -65,6 +72,7 @@ class Recruitment(models.Model):
                 name="recruitment_closes_after_it_opens",
                 condition=Q(opens_at=None) | Q(closes_at=None) | Q(closes_at__gt=F("opens_at")),
             ),
+            CheckConstraint(name="recruitment_pays_nothing_below_zero", condition=Q(reward=None) | Q(reward__gte=0)),
         ]
 
     def __str__(self):

@@ -12,8 +12,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
-from studies.lifecycle import TEST_NUMBERS
-from studies.models import Study
+from studies.models import TEST_NUMBERS, Study
 
 from .exclude import with_exclusion
 from .models import Assignment, Inquiry, PageVisit, Response

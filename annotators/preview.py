@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpResponse
 
-from studies.lifecycle import TEST_NUMBERS, NotNow
-from studies.models import Arm, Study
+from studies.lifecycle import NotNow
+from studies.models import TEST_NUMBERS, Arm, Study
 
 from . import views
 from .assign import annotator_of

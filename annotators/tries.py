@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from studies.design import problems
 from studies.draw import Drawing, DrawnBatch, PoolSpent, write_batches
 from studies.guards import erasing
-from studies.lifecycle import TEST_NUMBERS, NotNow
-from studies.models import Arm, Batch, Expected, Exposure, Item, Placement, Study
+from studies.lifecycle import NotNow
+from studies.models import TEST_NUMBERS, Arm, Batch, Expected, Exposure, Item, Placement, Study
 from studies.protocols import REGISTRY
 
 from .assign import annotator_of

@@ -19,7 +19,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Q
 
-from . import audit, lifecycle
+from . import audit
 from .design import (
     ARM_FIELDS,
     CONTRAST_FIELDS,
@@ -32,6 +32,7 @@ from .design import (
 from .draw import content_of
 from .media import EXTENSION, EncodedImage, ImageRefused, encode_image, path_of, store
 from .models import (
+    TEST_NUMBERS,
     Arm,
     ArmSystem,
     Batch,
@@ -136,7 +137,7 @@ def _items_of(study: Study) -> list[dict[str, Any]]:
     by_hand = (
         Q(expected__isnull=False) | Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE]) | Q(section__purpose="training")
     )
-    chosen = study.items.filter(by_hand | in_batches, number__lt=lifecycle.TEST_NUMBERS).values("pk").distinct()
+    chosen = study.items.filter(by_hand | in_batches, number__lt=TEST_NUMBERS).values("pk").distinct()
     exposures: dict[int, list[list[Any]]] = {}
     rows = Exposure.objects.filter(item__in=chosen).order_by("item", "number")
     for item, system, prompt, sample in rows.values_list(

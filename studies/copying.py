@@ -7,6 +7,7 @@ from django.db import models, transaction
 
 from . import audit, lifecycle
 from .models import (
+    TEST_NUMBERS,
     Arm,
     ArmSystem,
     Batch,
@@ -111,7 +112,7 @@ def _without_reuse(row: Section) -> Section:
 def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
     batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
     by_hand = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
-    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=lifecycle.TEST_NUMBERS)
+    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=TEST_NUMBERS)
     rows = list(kept.distinct())
     for row in rows:
         row.settled_at = None

@@ -4,7 +4,6 @@ What Django's own fields let through and a database or a page cannot bear (contr
 names in another case) is refused here, with words that name the field.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -37,13 +36,6 @@ class CleanWords:
                 self.cleaned_data[name] = (clean_name if name in NAMES else clean_text)(value, field=label)
             except TextRefused as refused:
                 self.add_error(name, str(refused))
-
-
-def language_tag(value: str) -> str:
-    tag = value.strip()
-    if tag and not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag):
-        raise ValidationError("A language tag, such as en, de or pt-BR.")
-    return tag
 
 
 class MarkdownArea(forms.Textarea):

@@ -23,7 +23,6 @@ AMENDABLE = {
     "arm": frozenset({"reward", "minutes", "instructions"}),
     "question": frozenset({"text", "help"}),
 }
-TEST_NUMBERS = 1_000_000_000  # batches of tries are numbered from here, far from those that are drawn
 
 
 class NotNow(Exception):

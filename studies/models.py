@@ -4,15 +4,31 @@ import secrets
 import uuid
 
 from django.conf import settings
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Greatest, Least, Now
 
 from . import protocols, rules
 from .guards import AppendOnlyModel, DesignModel, DesignQuerySet, StudyFrozen
+from .texts import LANGUAGE_TAG
 
 PROTECT = models.PROTECT
+TEST_NUMBERS = 1_000_000_000  # batches and items of tries are numbered from here, far from those that are drawn
+
+# Limits are wider than any study needs and narrower than what a database can hold: SQLite has none of its own.
+NUMBERED = [MaxValueValidator(TEST_NUMBERS - 1)]
+SMALL = [MaxValueValidator(32_767)]
+PEOPLE = [MaxValueValidator(1_000_000)]
+MINUTES = [MaxValueValidator(24 * 60)]
+NO_DEBT = [MinValueValidator(0)]
+LANGUAGE = [RegexValidator(rf"\A(?:{LANGUAGE_TAG})\Z", "A language tag, such as en, de or pt-BR.")]
+CURRENCY = [RegexValidator(r"\A[A-Z]{3}\Z", "Three letters, such as USD or EUR, in capitals.")]
+
+
+def seconds(least: int, days: int) -> list:
+    """Validators of a length of time."""
+    return [MinValueValidator(least), MaxValueValidator(days * 86_400)]
 
 
 def link(to, related_name="+", **options):
@@ -91,7 +107,10 @@ class Study(models.Model):
         help_text="What annotators read on top of each page. It should tell nothing of the hypotheses.",
     )
     language = models.CharField(
-        max_length=12, default="en", help_text="Language of the annotators' pages, such as en or pt-BR."
+        max_length=12,
+        default="en",
+        validators=LANGUAGE,
+        help_text="Language of the annotators' pages, such as en or pt-BR.",
     )
     seed = models.PositiveBigIntegerField(
         default=new_seed,
@@ -127,17 +146,18 @@ class Study(models.Model):
         editable=False,
         help_text="How the stimuli were prepared (studies.stimuli.Preparation).",
     )
-    batches_per_annotator = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
+    batches_per_annotator = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), *SMALL])
     annotators_per_batch = models.PositiveSmallIntegerField(
-        default=1, validators=[MinValueValidator(1)], help_text="How many annotators are given the same batch."
+        default=1, validators=[MinValueValidator(1), *SMALL], help_text="How many annotators are given the same batch."
     )
     coverage = models.CharField(max_length=12, choices=Coverage, default=Coverage.BALANCED)
     section_order = models.CharField(max_length=16, choices=SectionOrder, default=SectionOrder.FIXED)
     target_kind = models.CharField(max_length=10, choices=Target, default=Target.SUBMITTED)
-    target_n = models.PositiveIntegerField("target n", null=True, blank=True)
+    target_n = models.PositiveIntegerField("target n", null=True, blank=True, validators=PEOPLE)
     target_cap = models.PositiveIntegerField(
         null=True,
         blank=True,
+        validators=PEOPLE,
         help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
     )
     replaces_excluded = models.BooleanField(
@@ -147,23 +167,25 @@ class Study(models.Model):
     )
     stopping_rule = models.JSONField(default=dict, blank=True, editable=False)
 
-    currency = models.CharField(max_length=3, default="USD")
+    currency = models.CharField(max_length=3, default="USD", validators=CURRENCY)
     reward = models.DecimalField(
         max_digits=7,
         decimal_places=2,
         null=True,
         blank=True,
-        validators=[MinValueValidator(0)],
+        validators=NO_DEBT,
         help_text="For one batch.",
     )
-    minutes = models.PositiveSmallIntegerField("declared minutes", null=True, blank=True, help_text="For one batch.")
+    minutes = models.PositiveSmallIntegerField(
+        "declared minutes", null=True, blank=True, validators=MINUTES, help_text="For one batch."
+    )
     wage_per_hour = models.DecimalField(
         "wage aimed at, per hour",
         max_digits=8,
         decimal_places=2,
         null=True,
         blank=True,
-        validators=[MinValueValidator(0)],
+        validators=NO_DEBT,
     )
     words_per_minute = models.PositiveSmallIntegerField(
         "reading speed, words per minute", default=240, validators=[MinValueValidator(50), MaxValueValidator(1000)]
@@ -174,15 +196,17 @@ class Study(models.Model):
     )
     withdrawal_until = models.DateField(null=True, blank=True, help_text="Last day on which an annotator may withdraw.")
     erase_after_days = models.PositiveSmallIntegerField(
-        default=90, help_text="Days after closing when panel ids are erased, if payment did not erase them earlier."
+        default=90,
+        validators=[MaxValueValidator(3650)],
+        help_text="Days after closing when panel ids are erased, if payment did not erase them earlier.",
     )
-    start_window_seconds = models.PositiveIntegerField(default=600, validators=[MinValueValidator(60)])
+    start_window_seconds = models.PositiveIntegerField(default=600, validators=seconds(60, 7))
     idle_seconds = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(60)],
+        null=True, blank=True, validators=seconds(60, 30),
         help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
     )  # fmt: skip
     grace_seconds = models.PositiveIntegerField(
-        default=7200, help_text="After closing, those inside may finish for this long."
+        default=7200, validators=seconds(0, 30), help_text="After closing, those inside may finish for this long."
     )
 
     state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
@@ -225,6 +249,10 @@ class Study(models.Model):
             CheckConstraint(
                 name="study_cap_is_at_least_its_target",
                 condition=Q(target_cap=None) | Q(target_n=None) | Q(target_cap__gte=F("target_n")),
+            ),
+            CheckConstraint(
+                name="study_pays_nothing_below_zero",
+                condition=(Q(reward=None) | Q(reward__gte=0)) & (Q(wage_per_hour=None) | Q(wage_per_hour__gte=0)),
             ),
         ]
 
@@ -355,15 +383,22 @@ class Arm(DesignModel):
     domain = models.CharField(max_length=50, blank=True, help_text="Prompts of this domain alone; empty: all.")
     systems = models.ManyToManyField(System, through="ArmSystem", blank=True, related_name="+")
     wanted = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Places; empty: an equal share of the target."
+        null=True, blank=True, validators=PEOPLE, help_text="Places; empty: an equal share of the target."
     )
-    reward = models.DecimalField(max_digits=7, decimal_places=2, null=True, blank=True, help_text="Empty: the study's.")
-    minutes = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Empty: the study's.")
+    reward = models.DecimalField(
+        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+    )
+    minutes = models.PositiveSmallIntegerField(
+        null=True, blank=True, validators=MINUTES, help_text="Empty: the study's."
+    )
 
     class Meta:
         ordering = ["name"]
         base_manager_name = "objects"
-        constraints = [UniqueConstraint(fields=["study", "name"], name="arm_name_once_per_study")]
+        constraints = [
+            UniqueConstraint(fields=["study", "name"], name="arm_name_once_per_study"),
+            CheckConstraint(name="arm_pays_nothing_below_zero", condition=Q(reward=None) | Q(reward__gte=0)),
+        ]
 
     def __str__(self):
         return self.name
@@ -388,7 +423,7 @@ class Section(DesignModel):
         SCREENING = "screening", "screening: who may take part"
 
     study = link(Study, "sections")
-    position = models.PositiveSmallIntegerField()
+    position = models.PositiveSmallIntegerField(validators=SMALL)
     protocol = models.CharField(max_length=20, choices=protocols.choices)
     purpose = models.CharField(max_length=9, choices=Purpose, default=Purpose.LIVE)
     m = models.PositiveSmallIntegerField(
@@ -432,7 +467,7 @@ class Question(DesignModel):
     amendable = frozenset({"text", "help"})
 
     section = link(Section, "questions")
-    position = models.PositiveSmallIntegerField()
+    position = models.PositiveSmallIntegerField(validators=SMALL)
     key = models.SlugField(max_length=50)
     text = models.TextField()
     help = models.TextField(blank=True, help_text="Stands under the question. Markdown.")
@@ -535,7 +570,7 @@ class ExclusionRule(DesignModel):
         SENSITIVITY = "sensitivity", "shown beside it"
 
     study = link(Study, "exclusion_rules")
-    position = models.PositiveSmallIntegerField(default=1)
+    position = models.PositiveSmallIntegerField(default=1, validators=SMALL)
     rule = models.CharField(max_length=40, choices=rules.choices)
     settings = models.JSONField(default=dict, blank=True)
     role = models.CharField(max_length=11, choices=Role, default=Role.PRIMARY)
@@ -556,7 +591,7 @@ class Prompt(DesignModel):
     source = models.TextField("source document", blank=True)
     media = models.CharField(max_length=80, blank=True, editable=False)
     domain = models.CharField(max_length=50, blank=True)
-    language = models.CharField(max_length=12, blank=True)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
     attributes = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -583,7 +618,7 @@ class Output(DesignModel):
 
     system = link(System, "outputs")
     prompt = link(Prompt, "outputs")
-    sample = models.PositiveSmallIntegerField(default=0)
+    sample = models.PositiveSmallIntegerField(default=0, validators=SMALL)
     format = models.CharField(max_length=8, choices=Format, default=Format.PLAIN)
     text = models.TextField(blank=True)
     media = models.CharField(max_length=80, blank=True, editable=False)
@@ -592,7 +627,7 @@ class Output(DesignModel):
         "empty", default=False, help_text="The system gave nothing, and that is what is judged."
     )
     original = models.TextField(blank=True)
-    language = models.CharField(max_length=12, blank=True)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
 
     class Meta:
         ordering = ["prompt__key", "system__name", "sample"]
@@ -625,7 +660,7 @@ class Item(DesignModel):
 
     study = link(Study, "items")
     section = link(Section, "items")
-    number = models.PositiveIntegerField()
+    number = models.PositiveIntegerField(validators=NUMBERED)
     prompt = link(Prompt, "items")
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.LIVE)
     content = models.CharField(max_length=64, help_text="sha256 of prompt, sorted outputs and kind")
@@ -703,8 +738,8 @@ class Batch(DesignModel):
 
     study = link(Study, "batches")
     arm = link(Arm, "batches")
-    number = models.PositiveIntegerField()
-    wanted = models.PositiveSmallIntegerField(default=1)
+    number = models.PositiveIntegerField(validators=NUMBERED)
+    wanted = models.PositiveSmallIntegerField(default=1, validators=SMALL)
     claimed = models.PositiveSmallIntegerField(default=0)
     origin = models.CharField(max_length=11, choices=Origin, default=Origin.DRAWN)
     copy_of = optional_link("self", "copies")

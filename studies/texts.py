@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+LANGUAGE_TAG = r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"  # the shape of BCP 47's, in as many characters as a page needs
 READING_SPEED = 240  # words a minute: the speed of the reading load printed for the story study
 
 _LINE_BREAK = re.compile(r"\r\n?")

@@ -12,18 +12,34 @@ from django import forms
 from django.contrib import admin
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.validators import MaxValueValidator
+from django.db import models
 from django.test import Client
 from django.urls import get_resolver, reverse
 
 from annotators.models import Annotator, Assignment, Exclusion, Recruitment
 from annotators.tries import try_out
 from studies import jobs, lifecycle, rules
-from studies.bundle import bundle_text
+from studies.bundle import BundleRefused, bundle_of, bundle_text, read_bundle
 from studies.design import canonical, design_of
 from studies.importing import Options, import_file, work
-from studies.models import Arm, Contrast, Output, Prompt, Section, Study, System
+from studies.models import (
+    Arm,
+    Batch,
+    Contrast,
+    ExclusionRule,
+    Item,
+    Output,
+    Placement,
+    Prompt,
+    Question,
+    Section,
+    Study,
+    System,
+)
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url
+from tests.analysis.rest import api_of
 from tests.studies.test_importers import BAD_FILES, HEAD, IMAGE_ROW, rows_of, table, zipped
 from tests.studies.test_media import png_with_size
 from tests.test_urls import addresses, filled, world  # noqa: F401 - a fixture
@@ -248,6 +264,96 @@ MOMENTS = {
 }
 
 
+# One way over what a column may hold, by the form, by the REST interface and by a bundle.
+OVER_LIMITS = {
+    "reward": ("-0.01", "greater than or equal to 0"),
+    "wage_per_hour": ("-1", "greater than or equal to 0"),
+    "minutes": (1441, "less than or equal to 1440"),
+    "target_n": (1_000_001, "less than or equal to 1000000"),
+    "target_cap": (2**31, "less than or equal to 1000000"),
+    "start_window_seconds": (604_801, "less than or equal to 604800"),
+    "idle_seconds": (2**31, "less than or equal to 2592000"),
+    "grace_seconds": (2**31, "less than or equal to 2592000"),
+    "erase_after_days": (3651, "less than or equal to 3650"),
+    "annotators_per_batch": (32_768, "less than or equal to 32767"),
+    "batches_per_annotator": (32_768, "less than or equal to 32767"),
+    "language": ("en_GB!", "language tag"),
+    "currency": ("€", "Three letters"),
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"), [(name, *rest) for name, rest in OVER_LIMITS.items()], ids=OVER_LIMITS
+)
+def test_an_amount_beyond_its_limit_is_told_wherever_it_comes_from(client, owner, study, field, value, said):
+    response = save(client, study, **{field: str(value)})
+    assert response.status_code == 200 and said in errors_of(response)
+    answer = api_of(owner).patch(f"studies/{study.code}/", {field: value})
+    told = {each["field"]: each["message"] for each in answer.json()["errors"]}
+    assert answer.status_code == 400 and said in told[field]
+    bundle = bundle_of(study) | {"exclusion_rules": []}
+    bundle["study"][field] = value
+    with pytest.raises(BundleRefused, match=f"study.{field}: .*{said}"):
+        read_bundle(bundle, owner)
+
+
+ROWS_OVER_LIMITS = [
+    ("arms", "reward", "-1", "greater than or equal to 0"),
+    ("arms", "wanted", 1_000_001, "less than or equal to 1000000"),
+    ("arms", "minutes", 1441, "less than or equal to 1440"),
+    ("sections", "position", 32_768, "less than or equal to 32767"),
+    ("prompts", "language", "english please", "language tag"),
+    ("outputs", "language", "en\n", "language tag"),
+    ("outputs", "sample", 32_768, "less than or equal to 32767"),
+    ("items", "number", 1_000_000_000, "less than or equal to 999999999"),
+    ("batches", "number", 1_000_000_000, "less than or equal to 999999999"),
+    ("batches", "wanted", 32_768, "less than or equal to 32767"),
+]
+
+
+@pytest.mark.parametrize(("part", "field", "value", "said"), ROWS_OVER_LIMITS)
+def test_a_bundle_with_an_amount_beyond_its_limit_is_refused(owner, study, part, field, value, said):
+    spa = study.sections.get(protocol="spa")
+    item = Item.objects.create(
+        study=study, section=spa, number=1, prompt=study.prompts.first(), kind=Item.Kind.TEST, content="x"
+    )
+    batch = Batch.objects.create(study=study, arm=study.arms.get(), number=0, origin=Batch.Origin.IMPORTED)
+    Placement.objects.create(batch=batch, item=item, number=0)
+    bundle = bundle_of(study) | {"exclusion_rules": []}
+    bundle[part][0][field] = value
+    with pytest.raises(BundleRefused, match=rf"{part}\[0\].{field}: .*{said}"):
+        read_bundle(bundle, owner)
+
+
+@pytest.mark.parametrize("kind", ["prompts", "outputs"])
+def test_a_language_that_is_none_is_told_by_the_rest_interface(owner, study, kind):
+    row = (
+        {"key": "new", "text": "One."}
+        if kind == "prompts"
+        else {"system": "alpha", "prompt": "p000", "sample": 1, "text": "One."}
+    )
+    answer = api_of(owner).post(f"studies/{study.code}/{kind}/", [row | {"language": "en_GB!"}])
+    assert answer.status_code == 400 and "language tag" in answer.content.decode()
+
+
+def test_every_number_that_people_give_has_a_limit_that_each_database_holds():
+    limits = {
+        models.PositiveSmallIntegerField: 32_767,
+        models.PositiveIntegerField: 2**31 - 1,
+        models.PositiveBigIntegerField: 2**63 - 1,
+    }
+    given = [Study, Arm, Section, Question, ExclusionRule, Prompt, Output, Item, Batch, Recruitment]
+    fields = [f for model in given for f in model._meta.concrete_fields if type(f) in limits and f.editable]
+    assert len(fields) > 20
+    without = [
+        f
+        for f in fields
+        if not any(v.limit_value <= limits[type(f)] for v in f._validators if isinstance(v, MaxValueValidator))
+    ]
+    # How many places of a batch are taken is counted, never given.
+    assert [str(f) for f in without] == ["studies.Batch.claimed"]
+
+
 @pytest.mark.parametrize("typed", MOMENTS)
 def test_times_are_utc_and_know_no_summer(client, study, typed):
     link = builders.panel(study)
@@ -257,6 +363,9 @@ def test_times_are_utc_and_know_no_summer(client, study, typed):
 
 
 NO_LINKS = {
+    "pay below 0": ({"reward": "-1"}, "greater than or equal to 0"),
+    "wants more than a million": ({"wanted": "1000001"}, "less than or equal to 1000000"),
+    "no currency": ({"currency": "€"}, "Three letters"),
     "no such day": ({"opens_at": "2026-02-29T10:00"}, "valid date/time"),
     "year 99999": ({"opens_at": "99999-01-01T00:00"}, "valid date/time"),
     "no time": ({"opens_at": "٢٠٢٦"}, "valid date/time"),

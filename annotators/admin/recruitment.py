@@ -55,10 +55,7 @@ class RecruitmentForm(WithSettings):
         return key
 
     def clean_currency(self):
-        currency = self.cleaned_data["currency"].strip().upper()
-        if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
-            raise forms.ValidationError("Three letters, such as USD or EUR.")
-        return currency
+        return self.cleaned_data["currency"].upper()
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data

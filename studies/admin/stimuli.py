@@ -8,7 +8,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from ..forms import CleanWords, language_tag, other_with
+from ..forms import CleanWords, other_with
 from ..media import ImageRefused, path_of
 from ..models import Output, Prompt
 from ..texts import is_blank
@@ -28,12 +28,7 @@ def excerpt(text: str):
     return format_html('<span class="excerpt" dir="auto">{}</span>', Truncator(text).chars(160))
 
 
-class StimulusForm(CleanWords, forms.ModelForm):
-    def clean_language(self):
-        return language_tag(self.cleaned_data["language"])
-
-
-class PromptForm(StimulusForm):
+class PromptForm(CleanWords, forms.ModelForm):
     def clean_key(self):
         key = self.cleaned_data["key"]
         others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
@@ -42,7 +37,7 @@ class PromptForm(StimulusForm):
         return key
 
 
-class OutputForm(StimulusForm):
+class OutputForm(CleanWords, forms.ModelForm):
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         if "text" not in self.fields:
@@ -55,7 +50,6 @@ class OutputForm(StimulusForm):
 
 
 class Stimuli(Scoped):
-    form = StimulusForm
     change_list_template = "admin/studies/stimuli.html"
     list_per_page = 50
     show_full_result_count = False

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 
 from .. import lifecycle
-from ..forms import CleanWords, MarkdownArea, language_tag
+from ..forms import CleanWords, MarkdownArea
 from ..markdown import rendered
 from ..models import Arm, Study, StudyMember
 from . import acts, life, stale
@@ -65,13 +65,7 @@ class StudyForm(CleanWords, forms.ModelForm):
         }
 
     def clean_currency(self):
-        currency = self.cleaned_data["currency"].strip().upper()
-        if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
-            raise forms.ValidationError("Three letters, such as USD or EUR.")
-        return currency
-
-    def clean_language(self):
-        return language_tag(self.cleaned_data["language"])
+        return self.cleaned_data["currency"].upper()
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data

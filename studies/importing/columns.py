@@ -13,7 +13,7 @@ from typing import Any
 
 from ..models import Output
 from ..rows import Problems, Row, Rows
-from ..texts import TextRefused, clean_name, clean_text, is_blank
+from ..texts import LANGUAGE_TAG, TextRefused, clean_name, clean_text, is_blank
 from .options import Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -31,7 +31,7 @@ FORMATS = tuple(Output.Format.values)
 MAX_SAMPLE = MAX_POSITION = 32_767
 MAX_SYSTEMS = 500  # of one row
 
-_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_TAG = re.compile(LANGUAGE_TAG)
 _TRUE, _FALSE = {"true", "1", "yes"}, {"false", "0", "no", ""}
 
 

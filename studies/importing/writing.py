@@ -10,7 +10,7 @@ from django.db.models import F, Max
 
 from .. import lifecycle
 from ..draw import content_of
-from ..models import Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
+from ..models import TEST_NUMBERS, Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
 from ..preparation import ORIGINAL
 from .batches import GatheredBatch
 from .plan import Plan
@@ -176,7 +176,7 @@ class _Items:
             2000
         ):
             self.ids[section, content] = pk
-            if number < lifecycle.TEST_NUMBERS:
+            if number < TEST_NUMBERS:
                 self.last[section] = max(self.last.get(section, 0), number)
         self.waiting: list[tuple[Item, list[int]]] = []
 
@@ -226,7 +226,7 @@ def _empty_batches(study: Study, keys: list[str]) -> None:
 
 def _close_gaps(section: Section) -> None:
     """Items are numbered from 1 without gaps: later ones are numbered by counting."""
-    items = {item.number: item for item in section.items.filter(number__lt=lifecycle.TEST_NUMBERS)}
+    items = {item.number: item for item in section.items.filter(number__lt=TEST_NUMBERS)}
     free = sorted(set(range(1, len(items) + 1)) - set(items))
     moved = [items[number] for number in sorted(items) if number > len(items)]
     for item, number in zip(moved, free, strict=True):

@@ -9,8 +9,8 @@ from django.test import Client
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.preview import Previewed, inert
 from annotators.tries import clear_tries, try_out
-from studies.lifecycle import TEST_NUMBERS, NotNow
-from studies.models import Batch, Exposure, Item, Output, Placement
+from studies.lifecycle import NotNow
+from studies.models import TEST_NUMBERS, Batch, Exposure, Item, Output, Placement
 from tests import builders, players
 from tests.admin_pages import errors_of, logged_in
 

@@ -105,12 +105,14 @@ CASES = {
     "study_state_agrees_with_its_times": lambda w: (Study, {"pk": w["study"].pk}, {"launched_at": NOW}),
     "study_gives_at_least_one_batch": lambda w: (Study, {"pk": w["study"].pk}, {"batches_per_annotator": 0}),
     "study_cap_is_at_least_its_target": lambda w: (Study, {"pk": w["study"].pk}, {"target_cap": 1}),
+    "study_pays_nothing_below_zero": lambda w: (Study, {"pk": w["study"].pk}, {"reward": -1}),
     "design_version_once_per_study": lambda w: Design(study=w["study"], version=1, canonical="", sha256=""),
     "design_amendment_has_a_reason": lambda w: Design(study=w["study"], version=2, canonical="", sha256=""),
     "member_once_per_study": lambda w: StudyMember(study=w["study"], user=w["researcher"], role="viewer"),
     "system_name_once_per_study": lambda w: System(study=w["study"], name="alpha"),
     "system_has_a_name": lambda w: System(study=w["study"], name=""),
     "arm_name_once_per_study": lambda w: Arm(study=w["study"], name="all"),
+    "arm_pays_nothing_below_zero": lambda w: Arm(study=w["study"], name="new", reward=-1),
     "arm_system_once": lambda w: ArmSystem(arm=w["arm"], system=w["study"].systems.first()),
     "section_position_once_per_study": lambda w: Section(study=w["study"], position=1, protocol="spa"),
     "section_does_not_reuse_itself": lambda w: (Section, {"pk": w["spa"].pk}, {"reuses_id": w["spa"].pk}),
@@ -177,6 +179,7 @@ CASES = {
     "recruitment_closes_after_it_opens": lambda w: Recruitment(
         study=w["study"], channel="open_link", opens_at=NOW, closes_at=NOW - timedelta(days=1)
     ),
+    "recruitment_pays_nothing_below_zero": lambda w: Recruitment(study=w["study"], channel="open_link", reward=-1),
     "recruitment_arm_once": lambda w: RecruitmentArm(recruitment=w["recruitment"], arm=w["arm"]),
     "annotator_once_per_pool": lambda w: Annotator(pool="p", external_id="x"),
     "assignment_ordinal_once_among_unreleased": lambda w: Assignment(
