@@ -30,7 +30,8 @@ from .design import (
     sha256_of,
 )
 from .draw import content_of
-from .media import EXTENSION, EncodedImage, ImageRefused, encode_image, path_of, store
+from .kept_images import kept
+from .media import EXTENSION, ImageRefused, encode_image, path_of
 from .models import (
     TEST_NUMBERS,
     Arm,
@@ -188,7 +189,7 @@ def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     value = parsed(data) if isinstance(data, bytes | str) else data
     bundle = _Bundle(value)
     bundle.check()
-    with transaction.atomic():
+    with kept(bundle.images, bundle.images.__getitem__), transaction.atomic():
         study = bundle.write(owner)
         digest = sha256_of(canonical(design_of(study)))
         audit.record("import bundle", study=study, by=owner, design_sha256=digest)
@@ -524,7 +525,7 @@ class _Bundle:
                 self.rules.append(columns)
 
     def _check_images(self) -> None:
-        self.images: dict[str, EncodedImage] = {}
+        self.images: dict[str, bytes] = {}
         images = self.value["images"]
         if not isinstance(images, dict):
             self.refuse("images", "must be an object of base64 by name.")
@@ -541,7 +542,7 @@ class _Bundle:
                     )
                     continue
                 encode_image(data)
-                self.images[name] = EncodedImage(data, 0, 0, name)
+                self.images[name] = data
             except (Base64Error, ValueError) as error:
                 self.refuse(path, str(error) if isinstance(error, ImageRefused) else "is not base64.")
 
@@ -667,8 +668,6 @@ class _Bundle:
             for row in self.contrasts
         )  # fmt: skip
         ExclusionRule.objects.bulk_create(ExclusionRule(study=study, **columns) for columns in self.rules)
-        for image in self.images.values():
-            store(Path(settings.MEDIA_ROOT), image)
         prompts = _by(
             Prompt.objects.bulk_create((Prompt(study=study, **columns) for columns in self.prompts.values()), 500),
             "key",

@@ -1,11 +1,12 @@
 """The images that a table names, each decoded once: refused with its row in a dry run, kept when it is written."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from django.conf import settings
-
 from ..archives import Archive, MemberMissing
+from ..kept_images import kept
 from ..media import ImageRefused, encode_image, path_of, store
 
 
@@ -58,12 +59,9 @@ class Images:
         named = {member.strip().removeprefix("./") for member in self._names}
         return sorted(self._archive.images - named)
 
-    def keep(self) -> None:
-        """Bring the images to where annotators get them. They are named by content: again changes nothing."""
-        if self._waiting is None:
-            return
-        from ..media import EncodedImage
-
-        for name in sorted(set(self._names.values())):
-            data = path_of(Path(self._waiting.name), name).read_bytes()
-            store(Path(settings.MEDIA_ROOT), EncodedImage(data, 0, 0, name))
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Bring the images to where annotators get them, for the rows that are written inside."""
+        waiting = Path(self._waiting.name) if self._waiting else Path()
+        with kept(sorted(set(self._names.values())), lambda name: path_of(waiting, name).read_bytes()):
+            yield

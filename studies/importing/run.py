@@ -72,7 +72,7 @@ def import_file(
         if is_dry_run or not report.is_sound or not report.has_news:
             return report
         progress(report.rows, report.rows, "Writing")
-        with transaction.atomic():
+        with images.kept(), transaction.atomic():
             write(plan)
             audit.record(
                 VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()

@@ -33,7 +33,6 @@ def write(plan: Plan) -> None:
     try:
         with transaction.atomic():
             System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
-            plan.images.keep()
             _replay(study, plan.journal)
             if plan.gathering:
                 _write_batches(study, list(plan.gathering.changed(plan.standing.batches)), plan.standing.batches)

@@ -78,11 +78,11 @@ def whole(db, tmp_path, settings):
     return Study.objects.get(pk=study.pk)
 
 
-def _png() -> bytes:
+def _png(colour="red") -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
-    Image.new("RGB", (9, 9), "red").save(out, "PNG")
+    Image.new("RGB", (9, 9), colour).save(out, "PNG")
     return out.getvalue()
 
 
@@ -189,6 +189,23 @@ def test_a_study_whose_image_is_gone_is_not_written_in_part(whole, settings):
         path.unlink()
     with pytest.raises(BundleIncomplete, match="not among the stored images"):
         bundle_of(whole)
+
+
+def test_a_bundle_that_fails_half_way_leaves_no_image(whole, settings, tmp_path, monkeypatch):
+    value = bundle_of(whole)
+    blue = encode_image(_png("blue"))
+    value["images"][blue.name] = b64encode(blue.data).decode()
+    before = set(settings.MEDIA_ROOT.rglob("*.webp"))
+    seen = []
+
+    def broken(*_, **__):
+        seen.extend(settings.MEDIA_ROOT.rglob("*.webp"))
+        raise MemoryError
+
+    monkeypatch.setattr("studies.audit.record", broken)
+    with pytest.raises(MemoryError):
+        read_bundle(value, user())
+    assert len(seen) == 2 and set(settings.MEDIA_ROOT.rglob("*.webp")) == before
 
 
 # Strictness: each fault is named by its path, and nothing is written

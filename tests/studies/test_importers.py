@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.importing import Moved, Options, import_file
+from studies.importing import Moved, Options, import_file, writing
 from studies.importing.report import Report
 from studies.lifecycle import NotNow
 from studies.models import Arm, AuditEvent, Exposure, Output, Placement, Prompt, Study, System
@@ -394,6 +394,44 @@ def test_a_zip_brings_images(study, put, settings, tmp_path):
     assert {o.alt for o in outputs} == {"a red square", ""} and len({o.media for o in outputs}) == 2
     assert sorted(path.name for path in settings.MEDIA_ROOT.glob("*/*")) == sorted(o.media for o in outputs)
     assert not sound(put(data, "images.zip")).has_news
+
+
+def files_below(root):
+    return sorted(path.name for path in root.rglob("*") if path.is_file())
+
+
+def test_an_import_that_fails_leaves_no_image_but_those_of_others(study, put, settings, tmp_path, monkeypatch):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    assert put(zipped({"t.csv": table([IMAGE_ROW]), "a.png": picture()}), "i.zip").is_written
+    (before,) = files_below(settings.MEDIA_ROOT)
+    rows = [IMAGE_ROW | {"prompt_key": f"q{n}", "image": f"{n}.png"} for n in range(3)]
+    data = zipped({"t.csv": table(rows)} | {"0.png": picture("blue"), "1.png": picture("green")} | {"2.png": picture()})
+    seen = []
+
+    def broken(*_):
+        seen.extend(files_below(settings.MEDIA_ROOT))
+        raise MemoryError
+
+    with monkeypatch.context() as scarce:
+        scarce.setattr(writing, "_replay", broken)
+        with pytest.raises(MemoryError):
+            put(data, "j.zip")
+    assert len(seen) == 3 and files_below(settings.MEDIA_ROOT) == [before]
+    assert put(data, "j.zip").is_written and files_below(settings.MEDIA_ROOT) == sorted(seen)
+
+
+def test_an_image_that_another_failed_import_removed_is_stored_again(study, put, settings, tmp_path, monkeypatch):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    replay = writing._replay
+
+    def meanwhile(*given):
+        replay(*given)
+        for path in settings.MEDIA_ROOT.glob("*/*"):
+            path.unlink()
+
+    monkeypatch.setattr(writing, "_replay", meanwhile)
+    assert put(zipped({"t.csv": table([IMAGE_ROW]), "a.png": picture()}), "i.zip").is_written
+    assert files_below(settings.MEDIA_ROOT) == [Output.objects.get(system__study=study).media]
 
 
 IMAGE_ROW = {"prompt_key": "p1", "prompt_text": "A square", "system": "ada", "image": "a.png"}
