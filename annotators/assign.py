@@ -4,13 +4,15 @@ Locks are taken in one order everywhere: annotator, batch, assignment. Whoever h
 transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from operator import or_
 
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
@@ -20,11 +22,17 @@ from studies.protocols import REGISTRY
 
 from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response
 
+logger = logging.getLogger("heval.annotators")
+
 Released = Assignment.Released
 # Outcomes of a claim, beside "claimed".
 WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
 REVIVABLE = (Released.EXPIRED, Released.RETURNED)
 ENDS_PARTICIPATION = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
+# More places than both of these do not run out within a minute, unless a clock was set or everybody left.
+MANY_PLACES, LARGE_SHARE = 10, 0.2
+SECOND_LOOK_AFTER, FIRST_LOOK_HOLDS = 300, 900  # seconds
+FIRST_LOOK_KEY = "heval:places:first-look"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +273,37 @@ def _is_over() -> Q:
 
 
 def sweep(limit: int = 500) -> int:
-    """Release the places whose time is over. One transaction each."""
-    expired = Assignment.objects.filter(_is_over(), released_at=None, submitted_at=None).exclude(origin="test")
+    """Release the places whose time is over. One transaction each.
+
+    Where a large share seems to be over at once, the clock may have been set ahead: they stay until a second look.
+    """
+    live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
+    expired = live.filter(_is_over())
+    if _is_clock_doubtful(live):
+        expired = live.filter(study__state=Study.State.CLOSED)
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
     return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+
+
+def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
+    """Many places ran out together, and nobody has seen so for five minutes yet."""
+    in_time = ~Q(study__state=Study.State.CLOSED)
+    seen = live.aggregate(
+        places=Count("pk"), over=Count("pk", filter=Q(reserved_until__lt=Now()) & in_time), now=Max(Now())
+    )
+    if seen["over"] <= max(MANY_PLACES, LARGE_SHARE * seen["places"]):
+        cache.delete(FIRST_LOOK_KEY)
+        return False
+    since = cache.get(FIRST_LOOK_KEY)
+    # A look of long ago, or from a time that is still to come, is none.
+    if since is None or not 0 <= (waited := seen["now"].timestamp() - since) <= FIRST_LOOK_HOLDS:
+        cache.set(FIRST_LOOK_KEY, seen["now"].timestamp(), FIRST_LOOK_HOLDS)
+        logger.warning(
+            "%d of %d places ran out together: was the clock set? They are kept until a second look in %d minutes.",
+            seen["over"], seen["places"], SECOND_LOOK_AFTER // 60,
+        )  # fmt: skip
+        return True
+    return waited < SECOND_LOOK_AFTER
 
 
 def begin(assignment: Assignment) -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from urllib.parse import urlencode
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.test import Client, RequestFactory
@@ -396,6 +397,61 @@ def test_a_clock_that_ran_ahead_while_places_were_swept_costs_nobody_the_place(s
     assert assign.sweep() == 3
     assert not any(finished(assignment).is_late for assignment in people)
     assert assign.miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 3
+
+
+@pytest.fixture
+def crowd(db):
+    """Twelve people inside, all of whose places have run out."""
+    study = spa_study(target_n=60, prompts=8)
+    for number in range(12):
+        claimed(study, f"w{number}")
+    run_out(Assignment.objects.all())
+    yield study
+    cache.delete(assign.FIRST_LOOK_KEY)
+
+
+def run_out(assignments):
+    assignments.update(reserved_until=F("reserved_until") - timedelta(days=3))
+
+
+def first_look_was_before(seconds):
+    cache.set(assign.FIRST_LOOK_KEY, cache.get(assign.FIRST_LOOK_KEY) - seconds)
+
+
+def test_places_that_run_out_all_together_wait_for_a_second_look(crowd, caplog):
+    assert assign.sweep() == 0 and "12 of 12 places ran out together" in caplog.text
+    first_look_was_before(assign.SECOND_LOOK_AFTER - 60)
+    assert assign.sweep() == 0
+    first_look_was_before(61)
+    assert assign.sweep() == 12 and assign.miscounted_batches() == []
+
+
+def test_a_clock_that_is_set_back_before_the_second_look_costs_nobody_a_place(crowd):
+    assert assign.sweep() == 0
+    Assignment.objects.update(reserved_until=F("reserved_until") + timedelta(days=3))
+    assert assign.sweep() == 0 and cache.get(assign.FIRST_LOOK_KEY) is None
+    run_out(Assignment.objects.all())
+    assert assign.sweep() == 0
+
+
+@pytest.mark.parametrize("seconds", [-7 * 24 * 3600, assign.FIRST_LOOK_HOLDS + 1])
+def test_a_first_look_of_another_time_is_none(crowd, seconds):
+    assert assign.sweep() == 0
+    first_look_was_before(seconds)
+    assert assign.sweep() == 0 and assign.sweep() == 0
+
+
+def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
+    Assignment.objects.update(reserved_until=F("reserved_until") + timedelta(days=3))
+    for number in range(12, 60):
+        claimed(crowd, f"w{number}")
+    run_out(Assignment.objects.filter(pk__in=list(Assignment.objects.values_list("pk", flat=True)[:11])))
+    assert assign.sweep() == 11
+    run_out(Assignment.objects.all())
+    assert assign.sweep() == 0
+    lifecycle.close(crowd)
+    lifecycle.finish(crowd)
+    assert assign.sweep() == 49
 
 
 @pytest.mark.django_db(transaction=True)
