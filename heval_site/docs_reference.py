@@ -450,6 +450,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 def protocols_page() -> str:
     from studies.protocols import REGISTRY
+    from studies.scales import KINDS
 
     parts = []
     for protocol in sorted(REGISTRY.values(), key=lambda one: one.slug):
@@ -463,6 +464,7 @@ def protocols_page() -> str:
                 else "drawn for each item",
             ),
             ("Shows items", "yes" if protocol.has_items else "no: m is 0"),
+            ("A new question is asked as", KINDS[protocol.question_kind][0]),
             ("Source", protocol.source),
         ]
         parts.append(facts_list(facts))

@@ -1,5 +1,7 @@
 """A section's own page: first its protocol, then that protocol's settings, its questions, and a pen that writes them."""
 
+from copy import deepcopy
+
 from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
@@ -11,6 +13,7 @@ from .. import questions
 from ..design import settings_data
 from ..forms import (
     PREFIX,
+    SCALE_FIELDS,
     CleanWords,
     Options,
     RowChoice,
@@ -94,7 +97,10 @@ class Questions(InlineRoles, admin.StackedInline):
     def get_formset(self, request, obj=None, **kwargs):
         saved = obj is not None and obj.pk
         systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
+        kind = deepcopy(SCALE_FIELDS["kind"])
+        kind.initial = REGISTRY[obj.protocol].question_kind if saved and obj.protocol in REGISTRY else None
         extra = {
+            "scale_kind": kind,
             "x": RowChoice(systems, empty="no system", required=False, label="x", help_text="{x} in the words."),
             "y": RowChoice(systems, empty="no system", required=False, label="y", help_text="{y} in the words."),
             "skip_reasons": Options(

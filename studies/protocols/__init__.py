@@ -170,6 +170,8 @@ class Protocol:
     labels = "item"
     # A protocol that shows no items (survey) has m = 0.
     has_items = True
+    # The kind of scale (studies.scales.KINDS) with which a new question begins.
+    question_kind = "percent"
     # The paper and section that it implements.
     source = ""
 

@@ -9,6 +9,7 @@ class Survey(Protocol):
     label = "Survey: questions without texts"
     help = "Screening, background, closing comments. Answers are stored and listed; nothing is estimated from them."
     has_items = False
+    question_kind = "choice"
 
     def problems(self, section):
         if section.m:

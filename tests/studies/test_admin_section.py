@@ -57,6 +57,25 @@ def test_a_protocol_without_items_begins_with_m_zero(client, study):
     assert study.sections.get(position=5).m == 0
 
 
+@pytest.mark.parametrize(("protocol", "kind"), [("spa", "percent"), ("rating", "likert"), ("survey", "choice")])
+def test_a_new_question_begins_with_a_scale_that_suits_the_protocol(client, study, protocol, kind):
+    section = Section.objects.create(study=study, position=9, protocol=protocol, m=0 if protocol == "survey" else 4)
+    fields = form_of(client.get(url_of(section)), "section_form")
+    assert fields["questions-__prefix__-scale_kind"] == [kind]
+    save(client, section)
+    assert not section.questions.exists()
+    row = {
+        "position": "1", "key": "good", "text": "How good?", "scale_kind": kind, "scale_is_long": "on", "skip_reasons": "",
+        "scale_options": "a | A\nb | B" if kind == "choice" else "", "required": "on", "id": "", "section": str(section.pk),
+    }  # fmt: skip
+    save(
+        client,
+        section,
+        **{"questions-TOTAL_FORMS": "1"} | {f"questions-0-{name}": value for name, value in row.items()},
+    )
+    assert section.questions.get().scale["kind"] == kind
+
+
 def test_settings_are_fields_and_an_untouched_form_keeps_them(client, study):
     section = spa(study)
     before = dict(section.settings)

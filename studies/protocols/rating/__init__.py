@@ -33,6 +33,7 @@ class Rating(Protocol):
     label = "Rating of each output (Likert or continuous)"
     help = "Each output is rated by itself. {label} in a question becomes the letter of the output."
     settings_form = RatingSettings
+    question_kind = "likert"
     source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
 
     def estimands(self, section):
