@@ -64,9 +64,14 @@ def role_in(user, study: Study) -> str | None:
     return StudyMember.objects.filter(study=study, user=user).values_list("role", flat=True).first() or "no member"
 
 
+def is_blind(study: Study) -> bool:
+    """Whether answers by system are hidden: the study collects, and nobody has unblinded it, on the record."""
+    return study.state in COLLECTING and not study.unblinded_at
+
+
 def check_outcomes(study: Study, origins) -> None:
-    """Refuse answers by system while the study collects, unless somebody has unblinded it, on the record."""
-    if study.state not in COLLECTING or study.unblinded_at or set(origins) <= NEVER_OUTCOMES:
+    """Refuse answers by system while the study is blind."""
+    if not is_blind(study) or set(origins) <= NEVER_OUTCOMES:
         return
     raise PermissionDenied(
         "The study still collects: answers by system are hidden until it is closed or unblinded. "

@@ -4,6 +4,7 @@ from . import views
 
 urlpatterns = [
     path("studies/<uuid:code>/analyses/", views.analyses, name="analyses"),
+    path("studies/<uuid:code>/share/", views.share, name="share"),
     path("studies/<uuid:code>/analyses/run/", views.run, name="analyse"),
     path("studies/<uuid:code>/analyses/jobs/<uuid:job>/", views.progress, name="analysis_progress"),
     path("studies/<uuid:code>/analyses/<int:number>/", views.report, name="analysis"),

@@ -5,10 +5,12 @@ import uuid
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotators.models import Assignment
@@ -18,12 +20,14 @@ from studies.models import Job, Study, StudyMember
 from . import tables
 from .latex import latex
 from .models import AnalysisRun, Figure
+from .permissions import is_blind
 from .report import DEFAULTS, STAR_SCHEMES
 
 Role = StudyMember.Role
 LOOK = (Role.OWNER, Role.EDITOR, Role.VIEWER)
 RUN = (Role.OWNER, Role.EDITOR)
 SHOWN_ROWS = 100
+SHARED_REPORTS = 20
 REFRESH_SECONDS = 2
 TEXT_KINDS = frozenset({"text"})
 
@@ -95,6 +99,20 @@ def _list(request, study: Study, form: ReportForm, status: int = 200):
         "token": uuid.uuid4().hex,
     }
     return render(request, "report/list.html", context, status=status)
+
+
+@login_required
+@require_GET
+def share(request, code):
+    """What of a study can be given away, and to whom: links to its reports, its archive, its design."""
+    study = study_for(request, code)
+    runs = [
+        (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.code, run.number])}")
+        for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
+    ]
+    design = study.designs.defer("canonical").order_by("version").last()
+    context = {"study": study, "runs": runs, "design": design, "is_blind": is_blind(study)}
+    return render(request, "report/share.html", context)
 
 
 @login_required

@@ -1,9 +1,10 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from . import health, unavailable
+from . import front, health, unavailable
 
 urlpatterns = [
+    path("", front.front, name="front"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),

@@ -19,7 +19,7 @@ STEPS = (
     ("Launch", "admin:studies_launch"),
     ("Collect", "admin:annotators_collecting"),
     ("Analyse", "analyses"),
-    ("Share", "bundle"),
+    ("Share", "share"),
 )
 # How many annotators submitted, and when the last did, by study id: filled by the app that knows.
 progress_of: list[Callable[[list[int]], dict]] = []

@@ -61,7 +61,7 @@ def address(name, study, *rest):
 def test_who_may_look_and_who_may_run(client, study, owner):
     run_analysis(study, QUICK, owner)
     pages = [
-        address("analyses", study), address("analysis", study, 1), address("analysis_result", study, 1),
+        address("share", study), address("analyses", study), address("analysis", study, 1), address("analysis_result", study, 1),
         address("analysis_table", study, 1, "table1", "csv"), address("analysis_figure", study, 1, "forest", "svg"),
     ]  # fmt: skip
     for page in pages:
@@ -72,6 +72,29 @@ def test_who_may_look_and_who_may_run(client, study, owner):
         assert {client.get(page).status_code for page in pages} == {look}, role
         assert client.post(address("analyse", study), FORM).status_code == run, role
     assert client.get(address("analyse", study)).status_code == 405
+
+
+def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
+    settings.SITE_URL = "https://eval.example.org"
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    response = client.get(address("share", study))
+    page = response.content.decode()
+    assert "Content-Disposition" not in response.headers and study.designs.get().sha256 in page
+    assert f'value="https://eval.example.org{address("analysis", study, 1)}"' in page
+    for name in ("bundle", "api-archive"):
+        assert f'href="{address(name, study)}" download' in page
+        assert "attachment" in client.get(address(name, study)).headers["Content-Disposition"]
+    home = client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
+    assert f'<a href="{address("share", study)}">Share</a>' in home
+
+
+def test_no_archive_is_offered_while_the_study_is_blind(client, owner):
+    study = spa_study(owner, target_n=2)
+    client.force_login(owner)
+    page = client.get(address("share", study)).content.decode()
+    assert "still collects" in page and address("api-archive", study) not in page
+    assert address("bundle", study) in page and "No analysis has been run yet" in page
 
 
 def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study, owner):
