@@ -25,23 +25,28 @@ USUAL_FROM, USUAL_OF = 10, 200
 class Progress:
     submitted: int
     last_at: datetime | None
+    robots: int = 0
 
 
 def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
-    """How many annotators of each study submitted in time, and when the last answer of any kind came.
+    """How many annotators of each study submitted in time, when the last answer of theirs came, and how many robots submitted.
 
     Where a study counts people kept, those who left and were replaced are not counted.
     """
     left = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
+    robots = Q(origin=Assignment.Origin.ROBOT)
     rows = (
-        _live(Assignment.objects.filter(study__in=list(study_ids)))
+        Assignment.objects.filter(study__in=list(study_ids))
+        .exclude(origin=Assignment.Origin.TEST)
         .order_by()
         .values("study")
         .annotate(
-            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left), last=Max("submitted_at")
+            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left & ~robots),
+            last=Max("submitted_at", filter=~robots),
+            robots=Count("pk", filter=Q(submitted_at__isnull=False) & robots),
         )
     )
-    return {row["study"]: Progress(row["submitted"], row["last"]) for row in rows}
+    return {row["study"]: Progress(row["submitted"], row["last"], row["robots"]) for row in rows}
 
 
 def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:

@@ -164,10 +164,19 @@ class StudyAdmin(Scoped):
     @admin.display(description="submitted")
     def n_of_target(self, study):
         done = study.shown_progress.submitted if study.shown_progress else 0
+        robots = study.shown_progress.robots if study.shown_progress else 0
+        tried = (
+            format_html('<br><span class="quiet">and {} robot{}</span>', robots, "" if robots == 1 else "s")
+            if robots
+            else ""
+        )
         if not study.target_n:
-            return done or "–"
+            return format_html("{}{}", done or "–", tried)
         return format_html(
-            '<progress max="{1}" value="{0}" aria-label="{0} of {1}"></progress> {0} of {1}', done, study.target_n
+            '<progress max="{1}" value="{0}" aria-label="{0} of {1}"></progress> {0} of {1}{2}',
+            done,
+            study.target_n,
+            tried,
         )
 
     @admin.display(description="last answer")

@@ -78,7 +78,7 @@ def test_days_count_arrivals_and_submissions(study):
 def test_tries_and_robots_are_not_counted(study):
     players.submitted(study, "1", origin="robot")
     assert monitor.places(study)[0].submitted == 0 and monitor.pace(study).n == 0
-    assert monitor.progress_of([study.pk]) == {}
+    assert monitor.progress_of([study.pk]) == {study.pk: monitor.Progress(0, None, 1)}
 
 
 def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study):
