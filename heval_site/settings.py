@@ -109,6 +109,8 @@ if EMBEDDED:
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": HEVAL_HOME / "heval.sqlite3",
+            # Opened anew for each request, its settings and its last page written back cost as much as the rest of a page.
+            "CONN_MAX_AGE": None,
             # In a file, as in production: the shared memory database of tests locks whole tables.
             "TEST": {"NAME": HEVAL_HOME / "test.sqlite3"},
             # IMMEDIATE: a reading transaction that turns to writing would fail at once, not wait.
