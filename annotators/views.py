@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template import Context
 from django.template.loader import get_template
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
@@ -78,9 +77,8 @@ def for_annotators(view):
 
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
-    """A page for annotators. It needs nothing that context processors know, and its numbers are for browsers, not localised."""
-    words = Context(context | {"request": request}, use_l10n=False)
-    return HttpResponse(get_template(template).template.render(words), status=status)
+    """A page for annotators. It needs nothing that context processors know."""
+    return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
 
 
 def note(request, study_words, kind: str, way_back: Return | None = None, status: int = 200, **more):

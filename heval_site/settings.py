@@ -91,6 +91,12 @@ ROOT_URLCONF = "heval_site.urls"
 WSGI_APPLICATION = "heval_site.wsgi.application"
 TEMPLATES = [
     {
+        # Asked first, and knows the annotators' folders alone.
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [DATA / "templates"],
+        "OPTIONS": {"environment": "annotators.drawing.environment"},
+    },
+    {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [DATA / "templates"],
         "APP_DIRS": True,
@@ -101,7 +107,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
             ],
         },
-    }
+    },
 ]
 
 if EMBEDDED:

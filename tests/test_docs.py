@@ -175,7 +175,7 @@ def loaded(path: str, code: str) -> types.ModuleType:
 def test_the_samples_of_a_page_run(name, registries, tmp_path, settings, client):
     from analysis import exclusions
 
-    settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [tmp_path, *settings.TEMPLATES[0]["DIRS"]]}]
+    settings.TEMPLATES = [one | {"DIRS": [tmp_path, *one["DIRS"]]} for one in settings.TEMPLATES]
     namespace: dict = {}
     n_tests = 0
     for language, said, code in blocks_of(PAGES[name]):
@@ -211,7 +211,7 @@ def test_the_example_protocol_draws_its_page(registries, tmp_path, settings, cli
     code = {said.removeprefix("file="): code for _, said, code in blocks_of(page)}
     (tmp_path / "protocols").mkdir()
     (tmp_path / "protocols" / "best.html").write_text(code["templates/protocols/best.html"], encoding="utf-8")
-    settings.TEMPLATES = [settings.TEMPLATES[0] | {"DIRS": [tmp_path, *settings.TEMPLATES[0]["DIRS"]]}]
+    settings.TEMPLATES = [one | {"DIRS": [tmp_path, *one["DIRS"]]} for one in settings.TEMPLATES]
     loaded("studies/protocols/best.py", code["studies/protocols/best.py"])
     study = draft_study(instructions="")
     section = Section.objects.create(study=study, position=1, protocol="best", m=1)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 from django.db import connection
-from django.template.loader import get_template
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -12,9 +11,6 @@ from annotators import assign
 from annotators.models import PageVisit
 from annotators.pages import way_of
 from annotators.record import standing_at, standing_of
-from annotators.show import ShownField
-from annotators.templatetags.annotate import _blank, drawn
-from studies.fields import WholeNumber
 from studies.protocols import REGISTRY, Protocol
 from tests.builders import add_rating, draft_study, launched, recruitment, spa_study
 from tests.players import answered, claimed
@@ -88,23 +84,6 @@ def test_the_layout_that_was_chosen_stays_chosen():
         costs_of_cycle(client, assignment, number)
     assert set(PageVisit.objects.filter(assignment=assignment).values_list("layout", flat=True)) == {"one"}
     assert 'class="items one"' in client.get(f"/p/{assignment.code}/s1.p4/").content.decode()
-
-
-def shown(**options) -> ShownField:
-    return ShownField("s1.q1.i1.A", WholeNumber(), "How good?", "<p>Help</p>", "A", 1, **options)
-
-
-def test_only_fields_in_which_nobody_typed_are_kept():
-    from django.template import Context
-
-    _blank.cache_clear()
-    kept = drawn(Context({}), shown())
-    assert _blank.cache_info().currsize == 1
-    assert str(kept) == get_template("annotate/fields/number.html").template.render(Context({"field": shown()}))
-    for typed in ({"value": "7 secrets"}, {"error": "no"}, {"skip_value": "no", "skip_reasons": (("no", "No"),)}):
-        assert drawn(Context({}), shown(**typed)) != kept
-    assert _blank.cache_info().currsize == 1
-    assert drawn(Context({"nth": "2 of 3"}), shown()) != kept and drawn(Context({}), shown(is_locked=True)) != kept
 
 
 @pytest.mark.only_on("sqlite")  # its machine tells its steps

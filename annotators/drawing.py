@@ -1,0 +1,40 @@
+"""The language of annotators' templates: Jinja2, which draws a page in a fifth of the time that Django's own takes.
+
+``annotate/`` and ``protocols/`` are drawn by it; every other template, which a researcher sees now and then, by Django's.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
+from typing import TypeVar
+
+from django.template import defaultfilters
+from django.templatetags.static import static
+from django.utils.text import capfirst
+from jinja2 import Environment, FileSystemLoader, PrefixLoader
+
+OURS = ("annotate", "protocols")
+Grouped = TypeVar("Grouped")
+
+
+def grouped(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
+    """Fields by the question that they share, in their order: the boxes of a multiple choice are one question."""
+    return [tuple(group) for _, group in groupby(fields, attrgetter("group"))]
+
+
+def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment:
+    """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
+    folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
+    made = Environment(loader=PrefixLoader(folders), autoescape=True, auto_reload=auto_reload)
+    made.globals["static"] = static
+    made.filters |= {
+        "capfirst": capfirst,
+        "date": defaultfilters.date,
+        "grouped": grouped,
+        # Words that stand on every page of a study.
+        "linked": lru_cache(maxsize=256)(defaultfilters.urlize),
+        "plural": defaultfilters.pluralize,
+        "truncatechars": defaultfilters.truncatechars,
+    }
+    return made
