@@ -96,9 +96,12 @@ def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, tail: st
 
 
 def insert(
-    model: type[Model], columns: tuple[str, ...], rows: Iterable[Model], *, ignores_conflicts: bool = False
+    model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], *, ignores_conflicts: bool = False
 ) -> None:
-    """Insert these columns of new rows, in one statement; the database's own defaults fill the others."""
+    """Insert these columns of new rows, in one statement; the database's own defaults fill the others.
+
+    A row is whatever has the columns' values under their names: an instance of the model, or less.
+    """
     rows = list(rows)
     if not rows:
         return

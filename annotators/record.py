@@ -90,7 +90,26 @@ class Standing:
         return next((key for key in whole.walk.keys if not whole.is_recorded(key)), None)
 
 
-def plain_answer(response: Response) -> Any:
+@dataclass(slots=True)
+class Row:
+    """A Response to be: its columns alone, which takes a tenth of the time that making the model takes."""
+
+    assignment_id: int
+    question_id: int
+    item_id: int | None
+    exposure_id: int | None
+    slot: str
+    label: str
+    position: int | None
+    value: Any = None
+    chosen_id: int | None = None
+    choice: str = ""
+    part: str = ""
+    text: str = ""
+    skip_reason: str = ""
+
+
+def plain_answer(response: Response | Row) -> Any:
     """What a protocol sees of an earlier answer."""
     if response.value is not None:
         return response.value
@@ -185,14 +204,14 @@ def _columns(ask: Ask, value: Any) -> dict[str, Any] | None:
     return columns
 
 
-def responses_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list[Response]:
+def rows_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list[Row]:
     rows = []
     for slot, ask in asks.items():
         columns = _columns(ask, sent.values.get(slot))
         if columns is not None:
             rows.append(
-                Response(
-                    assignment=assignment, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
+                Row(
+                    assignment_id=assignment.pk, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
                     slot=slot, label=_label(ask, sent.typed.get(slot, "")), position=ask.position, **columns,
                 )
             )  # fmt: skip
@@ -204,7 +223,7 @@ def _label(ask: Ask, typed: str) -> str:
     return typed if ask.stores == "chosen" else ask.label
 
 
-def _stored(response: Response) -> tuple:
+def _stored(response: Response | Row) -> tuple:
     value = None if response.value is None else Decimal(response.value).normalize()
     return (
         response.slot,
@@ -249,7 +268,7 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
         raise Elsewhere
     if not sent.is_valid:
         return Outcome(key, sent, asks, step)
-    rows = responses_of(assignment, asks, sent)
+    rows = rows_of(assignment, asks, sent)
     following = _following(standing, key, rows)
     is_screened_out = step.purpose == "screening" and _screens_out(asks, sent)
     if is_screened_out:
@@ -261,7 +280,7 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
     return Outcome(following)
 
 
-def _following(standing: Standing, key: str, rows: list[Response]) -> str | None:
+def _following(standing: Standing, key: str, rows: list[Row]) -> str | None:
     """The next page once this one is recorded; None when it was the last that was missing."""
     if standing.around and (following := standing.walk.after(key)):
         return following
@@ -342,7 +361,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
         _write(visit, rows, active_seconds)
 
 
-def _write(visit: PageVisit, rows: list[Response], active_seconds: int) -> None:
+def _write(visit: PageVisit, rows: list[Row], active_seconds: int) -> None:
     if not _recording(max(visit.active_seconds, active_seconds), visit.pk):
         raise _Raced
     insert(Response, OF_RESPONSE, rows)
@@ -354,7 +373,7 @@ def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sen
     if visit is None or not visit.recorded_at:
         raise Closed
     stored = {_stored(r) for r in Response.objects.filter(assignment=standing.assignment, slot__in=list(asks))}
-    if not sent.is_valid or {_stored(r) for r in responses_of(standing.assignment, asks, sent)} != stored:
+    if not sent.is_valid or {_stored(r) for r in rows_of(standing.assignment, asks, sent)} != stored:
         raise Conflict
     return Outcome(standing.next_key)
 

@@ -4,6 +4,8 @@ from django.urls import include, path
 from . import front, health, unavailable
 
 urlpatterns = [
+    # First what is asked for most.
+    path("", include("annotators.urls")),
     path("", front.front, name="front"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
@@ -12,7 +14,6 @@ urlpatterns = [
     path("docs/", include("heval_site.docs_urls")),
     path("studies/", include("studies.import_urls")),
     path("", include("analysis.urls")),
-    path("", include("annotators.urls")),
 ]
 
 handler400 = unavailable.bad_request

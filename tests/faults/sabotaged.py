@@ -41,7 +41,7 @@ def double() -> None:
     original = record.record_page
 
     def again(standing, step, asks, sent):
-        rows = record.responses_of(standing.assignment, asks, sent)
+        rows = record.rows_of(standing.assignment, asks, sent)
         for row in rows:
             row.slot = f"{row.slot}~{secrets.token_hex(4)}"
         record.insert(Response, record.OF_RESPONSE, rows)
