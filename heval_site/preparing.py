@@ -17,7 +17,9 @@ def prepare(verbosity: int = 0) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
     try:
-        call_command("migrate", interactive=False, verbosity=verbosity)
+        # Django's own migrate takes half a second to find that there is nothing to do.
+        if verbosity or not is_prepared():
+            call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
     finally:
         connection.close()  # and with it the lock

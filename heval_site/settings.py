@@ -140,6 +140,9 @@ else:
         "OPTIONS": {
             "connect_timeout": 5,
             "tcp_user_timeout": 10_000,  # milliseconds: a server that vanished is noticed
+            # The server plans a statement that comes again once, instead of each time.
+            "server_side_binding": True,
+            "prepare_threshold": 5,
             **DATABASES["default"].get("OPTIONS", {}),
             "pool": {
                 "min_size": 1,

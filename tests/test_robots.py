@@ -25,7 +25,17 @@ def address(study, person, channel=None):
     return f"/e/{channel.key}/?who={person}&session=S{person}"
 
 
-def test_robots_play_a_study_and_are_told_the_truth():
+@pytest.fixture
+def same_orders(monkeypatch):
+    """Assignments with the same seeds in every run: the orders drawn from them decide which answer gets which noise.
+
+    Without it one run in twenty finds a difference that is not there: a test at level .05 is meant to.
+    """
+    seeds = count(1000)
+    monkeypatch.setattr(Assignment._meta.get_field("seed"), "_get_default", lambda: next(seeds))
+
+
+def test_robots_play_a_study_and_are_told_the_truth(same_orders):
     study = spa_study(target_n=8)
     door = panel(study)
     answer = preferring(QUALITY, system_of)
@@ -46,16 +56,6 @@ def test_robots_play_a_study_and_are_told_the_truth():
     assert means["beta", "alpha"] > 55 > 45 > means["alpha", "beta"]
     assert means["gamma", "beta"] > 55 > 45 > means["beta", "gamma"]
     assert all(batch.claimed == 1 for batch in Batch.objects.filter(study=study))
-
-
-@pytest.fixture
-def same_orders(monkeypatch):
-    """Assignments with the same seeds in every run: the orders drawn from them decide which answer gets which noise.
-
-    Without it one run in twenty finds a difference that is not there: a test at level .05 is meant to.
-    """
-    seeds = count(1000)
-    monkeypatch.setattr(Assignment._meta.get_field("seed"), "_get_default", lambda: next(seeds))
 
 
 def report_after(quality, expected, margin=None, n=100):
