@@ -116,11 +116,12 @@ def test_the_search_for_unescaped_words_finds_them(words):
 
 
 def marks_safe(tree: ast.AST):
-    """Lines that call something HTML without escaping: mark_safe, SafeString(...), autoescape=..., a method __html__."""
+    """Lines that call something HTML without escaping: mark_safe, SafeString(...), autoescape other than True, a method __html__."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in {"mark_safe", "SafeString", "html_safe"} or any(k.arg == "autoescape" for k in node.keywords):
+            told = [ast.unparse(k.value) for k in node.keywords if k.arg == "autoescape"]
+            if called in {"mark_safe", "SafeString", "html_safe", "Markup"} or (told and told != ["True"]):
                 yield node.lineno
         elif isinstance(node, ast.FunctionDef) and node.name == "__html__":
             yield node.lineno
@@ -132,7 +133,7 @@ def test_only_the_renderer_says_what_is_html(path):
 
 
 @pytest.mark.parametrize(
-    "words", ["mark_safe(a)", "safestring.mark_safe(a)", "SafeString(a)", "Context(a, autoescape=False)"]
+    "words", ["mark_safe(a)", "safestring.mark_safe(a)", "SafeString(a)", "Markup(a)", "Context(a, autoescape=False)"]
 )
 def test_the_search_for_what_marks_safe_finds_it(words):
     assert list(marks_safe(ast.parse(words))) == [1]
