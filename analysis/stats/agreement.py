@@ -16,7 +16,7 @@ from scipy import special
 
 from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, matrix, refuse_level, vector
 from analysis.stats.bootstrap import percentile_interval
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 ICC_KINDS = ("one_way", "absolute", "consistency")
@@ -25,7 +25,7 @@ Distance = Callable[[Any, Any], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PositionSystemAgreement:
+class PositionSystemAgreement(Record):
     """The same choices coded twice: by the place on the screen that was chosen, and by the system that stood there.
 
     The two `kappa` differ although nobody agreed more or less: where places are randomised their prevalence is one
@@ -46,23 +46,6 @@ class PositionSystemAgreement:
     ac1_system: Estimate
     prevalence_position: dict[str, float]
     prevalence_system: dict[str, float]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "n_items": self.n_items,
-            "n_annotators": self.n_annotators,
-            "n_rows": self.n_rows,
-            "n_unpairable": self.n_unpairable,
-            "percent_agreement_position": self.percent_agreement_position,
-            "percent_agreement_system": self.percent_agreement_system,
-            "kappa_position": self.kappa_position,
-            "kappa_system": self.kappa_system,
-            "ac1_position": self.ac1_position,
-            "ac1_system": self.ac1_system,
-            "prevalence_position": self.prevalence_position,
-            "prevalence_system": self.prevalence_system,
-        }
 
 
 def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -19,26 +19,22 @@ import numpy.typing as npt
 from analysis.stats import basic, bootstrap, clusters, spa
 from analysis.stats.arrays import DEGENERATE, codes, matrix, refuse_level, refuse_outside, sizes_of, vector
 from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import Estimate, Warning, plain
+from analysis.stats.results import Estimate, Record, Warning
 
 # A criterion that the others explain this well has a coefficient that means little on its own.
 COLLINEAR = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criteria:
+class Criteria(Record):
     """One pair of systems on several criteria: the overall question's answer, and beside it one for each criterion."""
 
     overall: Estimate
     criteria: Mapping[str, Estimate]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {"overall": plain(self.overall), "criteria": plain(self.criteria)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drivers:
+class Drivers(Record):
     """What overall answers go with: one coefficient a criterion, and the share of variance that they describe.
 
     `intercept` is the overall preference left where every criterion is undecided. No coefficient has a test.
@@ -52,7 +48,7 @@ class Drivers:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"is_descriptive": True}
+        return Record.as_dict(self) | {"is_descriptive": True}
 
 
 def criteria_beside_overall(

@@ -11,13 +11,12 @@ combination of two predictable plug-in bettors, stakes cut at half of what could
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import FloatArray, present, refuse_level, refuse_outside
-from analysis.stats.results import Interval
+from analysis.stats.results import Interval, Record
 
 STAKE_CAP = 0.5
 GRID = 1001
@@ -28,7 +27,7 @@ CELLS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceSequence:
+class ConfidenceSequence(Record):
     """Confidence intervals after each of n units that all hold at once, so that one may look whenever one likes.
 
     `low` and `high` have shape (n,); each interval lies within those before it. `drift_at` is the number of units at
@@ -48,16 +47,6 @@ class ConfidenceSequence:
             raise ValueError(f"n: {n} is not in 1..{len(self.low)}")
         low, high = float(self.low[n - 1]), float(self.high[n - 1])
         return Interval(self.level, low, high, self.method, clipped=low == 0.0 or high == 1.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "level": self.level,
-            "low": self.low,
-            "high": self.high,
-            "method": self.method,
-            "drift_at": self.drift_at,
-        }
 
 
 def log_wealth(

@@ -16,14 +16,14 @@ from scipy import special
 from analysis.stats import basic
 from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, sizes_of, totals, vector
 from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, Record, Warning
 
 MAX_STEPS = 100
 TOLERANCE = 1e-11
 
 
 @dataclass(frozen=True, slots=True)
-class BradleyTerry:
+class BradleyTerry(Record):
     """A fitted comparison model of K systems.
 
     `strengths` (log-odds against the reference, which is 0) has one Estimate a system, `framing` the intercept of
@@ -43,21 +43,6 @@ class BradleyTerry:
     components: tuple[tuple[int, ...], ...]
     n_clusters: int
     n_rows: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "status": self.status,
-            "reason": self.reason,
-            "strengths": list(self.strengths),
-            "framing": self.framing,
-            "covariance": self.covariance,
-            "probabilities": self.probabilities,
-            "observed": self.observed,
-            "components": self.components,
-            "n_clusters": self.n_clusters,
-            "n_rows": self.n_rows,
-        }
 
 
 def fractional_bradley_terry(

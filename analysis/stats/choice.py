@@ -28,7 +28,7 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.bootstrap import percentile_interval
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, Record, Warning
 from analysis.stats.sequential import Boundaries, crossings
 
 STRATEGIES = ("one", "fixed", "majority", "max_three")
@@ -40,7 +40,7 @@ CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(Record):
     """Who labels an item: "one" new annotator, the same "fixed" one for all items, a "majority" of `workers` (odd), or
     "max_three": two, and a third where they disagree. `counting` is one of COUNTINGS; only the first is true.
     """
@@ -66,7 +66,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemDecisions:
+class ItemDecisions(Record):
     """What the labels of each item come to, items in ascending order.
 
     `decisions` (n_items,) is 1 for A, 0 for B, NaN where the labels do not suffice; `n_labels` (n_items,) counts the
@@ -80,7 +80,7 @@ class ItemDecisions:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLaw:
+class RequestLaw(Record):
     """The chances of what a strategy gives on each request; the arrays have one shape, (n,) or (runs, n).
 
     `a_at_once` A without a third label, `a_by_third` and `b_by_third` after one; the rest is B without one. `labels`
@@ -94,7 +94,7 @@ class RequestLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(Record):
     """The effort to a decision in each of R runs: `n_requests` (R,) requests, 0 where none was reached, `winner` (R,)
     1 for A, -1 for B, 0 for none, `n_labels` (R,) labels paid up to the decision (all, where there is none).
 

@@ -18,6 +18,7 @@ from scipy import special
 
 from analysis.stats.arrays import FloatArray, refuse_level, refuse_outside, vector
 from analysis.stats.choice import Effort, RequestLaw, Strategy, effort_to_decision
+from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries, hoeffding_boundaries
 
 SPREADS = ("variance", "sd")
@@ -34,7 +35,7 @@ PAPER_DIFFICULTIES = {0.25: 3500, 0.125: 5000, 0.0625: 15000}
 
 
 @dataclass(frozen=True, slots=True)
-class Agents:
+class Agents(Record):
     """Who is asked what: `capabilities` (W,) in 0..1 and `difficulties` (n,) in -1..1, positive where A is better."""
 
     capabilities: FloatArray
@@ -42,7 +43,7 @@ class Agents:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleTable:
+class RuleTable(Record):
     """What a sequential rule does when every label is A with probability `p`, exactly.
 
     After n = 1..n_max labels: `a_better`, `b_better`, `equivalent`, `different_but_trivial` (n_max,) are the chances of
@@ -58,18 +59,11 @@ class RuleTable:
     mean_n: float
     median_n: int | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict: the chances at n_max only."""
-        return {
-            "p": self.p,
-            "n_max": len(self.a_better),
-            "a_better": float(self.a_better[-1]),
-            "b_better": float(self.b_better[-1]),
-            "equivalent": float(self.equivalent[-1]),
-            "different_but_trivial": float(self.different_but_trivial[-1]),
-            "mean_n": self.mean_n,
-            "median_n": self.median_n,
-        }
+    def at_end(self) -> dict[str, Any]:
+        """The chances after the last label, without the way there."""
+        kinds = ("a_better", "b_better", "equivalent", "different_but_trivial")
+        chances = {kind: float(getattr(self, kind)[-1]) for kind in kinds}
+        return {"p": self.p, "n_max": len(self.a_better), **chances, "mean_n": self.mean_n, "median_n": self.median_n}
 
 
 def draw_agents(

@@ -25,7 +25,7 @@ from analysis.stats.arrays import (
     totals,
     vector,
 )
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, Record, Warning
 
 # Under this many (effective) clusters an interval is doubtful; under the other, only the points are honest.
 FEW_CLUSTERS = 20
@@ -34,7 +34,7 @@ DOMINANT_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Components:
+class Components(Record):
     """The one-way components of variance: `between` clusters, `within` them, their ratio and the design effect.
 
     `icc` = between / (between + within); `design_effect` = the factor by which clusters of the observed sizes inflate
@@ -48,20 +48,9 @@ class Components:
     icc: float | None
     design_effect: float | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict, None where undefined."""
-        return {
-            "n_clusters": self.n_clusters,
-            "n_rows": self.n_rows,
-            "between": self.between,
-            "within": self.within,
-            "icc": self.icc,
-            "design_effect": self.design_effect,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Record):
     """Least squares with a clustered covariance: `coefficients` (k,), `covariance` (k, k), `df` of the t reference."""
 
     coefficients: FloatArray

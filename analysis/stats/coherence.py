@@ -15,7 +15,7 @@ from scipy import special
 from analysis.stats import basic, bootstrap
 from analysis.stats.arrays import FloatArray, matrix, refuse_level, refuse_outside
 from analysis.stats.bradley_terry import reachable
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, Record, Warning
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -25,22 +25,13 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Coherence:
+class Coherence(Record):
     """The coherence of a set of pairwise preferences; see `coherence`."""
 
     transitivity: tuple[Estimate, ...]
     cycle: Estimate
     cycles: tuple[tuple[int, ...], ...]
     cycle_sums: tuple[Estimate, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "transitivity": list(self.transitivity),
-            "cycle": self.cycle,
-            "cycles": self.cycles,
-            "cycle_sums": list(self.cycle_sums),
-        }
 
 
 def coherence(

@@ -16,13 +16,13 @@ from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, vector
 from analysis.stats.leaderboard import worst_case_se
-from analysis.stats.results import Estimate, Interval, Warning, plain
+from analysis.stats.results import Estimate, Interval, Record, Warning
 
 SECONDS_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record):
     """The bill of a study in its currency: `n_labels` asked, `n_test` of them about test questions, and what they cost.
 
     `pay` reaches annotators, `fee` the platform, `overhead` whoever is paid once; `per_label` = total / those labels
@@ -39,11 +39,11 @@ class Cost:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"unit": "label"}
+        return Record.as_dict(self) | {"unit": "label"}
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionPoint:
+class PrecisionPoint(Record):
     """A budget and what it buys: `n` labels, their standard error in points, and their cost."""
 
     n: int
@@ -52,11 +52,11 @@ class PrecisionPoint:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {"n": self.n, "se": self.se, "cost": self.cost, "unit": "label"}
+        return Record.as_dict(self) | {"unit": "label"}
 
 
 @dataclass(frozen=True, slots=True)
-class Halving:
+class Halving(Record):
     """What it takes to halve a standard error: three times the labels there are, `extra_labels`, at `extra_cost`.
 
     `cost_a_point` is the extra cost for each point of standard error saved.
@@ -70,7 +70,7 @@ class Halving:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"unit": "label"}
+        return Record.as_dict(self) | {"unit": "label"}
 
 
 def study_cost(

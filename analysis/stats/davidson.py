@@ -25,7 +25,7 @@ from analysis.stats import basic
 from analysis.stats.arrays import DEGENERATE, FloatArray, codes, matrix, refuse_level, sizes_of, totals, vector
 from analysis.stats.bradley_terry import connected, reachable
 from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10
@@ -36,7 +36,7 @@ RIDGE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class PairedComparison:
+class PairedComparison(Record):
     """A fitted model of K systems.
 
     `strengths` (log-odds, their sum 0) has one Estimate a system, `tie` that of nu (None without ties in the model).
@@ -58,14 +58,14 @@ class PairedComparison:
     components: tuple[tuple[int, ...], ...]
     df: float | None
     level: float
-    common: dict[str, Any]
+    _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
         k = len(self.strengths)
         if not (0 <= x < k and 0 <= y < k) or x == y:
             raise ValueError(f"x: {x} and {y} are not two of {k} systems")
-        common = {**self.common, "analysis": f"{self.common['analysis']}.difference"}
+        common = {**self._common, "analysis": f"{self._common['analysis']}.difference"}
         estimand = f"log-odds of system {x} against system {y}"
         of_x, of_y = self.strengths[x].estimate, self.strengths[y].estimate
         if of_x is None or of_y is None:
@@ -74,22 +74,6 @@ class PairedComparison:
         contrast[x], contrast[y] = 1.0, -1.0
         variance = float(contrast @ self.covariance @ contrast)
         return _wald(of_x - of_y, variance, estimand, self, common, is_tested=True)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "status": self.status,
-            "reason": self.reason,
-            "strengths": list(self.strengths),
-            "tie": self.tie,
-            "covariance": self.covariance,
-            "probabilities": self.probabilities,
-            "tie_probabilities": self.tie_probabilities,
-            "residuals": self.residuals,
-            "log_likelihood": self.log_likelihood,
-            "components": self.components,
-            "df": self.df,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +288,7 @@ def _fitted(
         components=components,
         df=df,
         level=level,
-        common=common,
+        _common=common,
     )
     named = {**common, "analysis": f"{common['analysis']}.strength"}
     strengths = tuple(
@@ -442,7 +426,7 @@ def _wald(
 
 
 def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
-    common = {**result.common, "analysis": f"{result.common['analysis']}.tie"}
+    common = {**result._common, "analysis": f"{result._common['analysis']}.tie"}
     estimand = "tie parameter nu"
     if fit.log_nu is None:
         reason = "no label was a tie, so nu lies at its edge"

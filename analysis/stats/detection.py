@@ -22,7 +22,7 @@ from scipy import optimize, special
 
 from analysis.stats import basic, bootstrap, clusters, groups, power
 from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, refuse_level, totals, vector
-from analysis.stats.results import Estimate, HypothesisTest, Interval
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 RESAMPLES = bootstrap.RESAMPLES
 NODES = 41
@@ -31,7 +31,7 @@ SPREAD = (1e-3, 6.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectionMeasures:
+class DetectionMeasures(Record):
     """Counts with machine as the positive class, and the shares that follow; None where a denominator is 0.
 
     `share_confident` is that of answers at the ends of the scale, None where only the class is known. Precision and
@@ -53,13 +53,9 @@ class DetectionMeasures:
     share_machine: float | None
     share_confident: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignalDetection:
+class SignalDetection(Record):
     """Sensitivity and criterion from four counts, with standard errors for independent answers.
 
     Rates are log-linearly corrected. `se_d_prime` and `se_criterion` ignore that answers share annotators and texts:
@@ -75,13 +71,9 @@ class SignalDetection:
     n_machine: int
     n_human: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatorScores:
+class AnnotatorScores(Record):
     """One entry an annotator, sorted: their share of correct answers, and the group (condition) that they were in."""
 
     annotators: tuple[Any, ...]
@@ -90,13 +82,9 @@ class AnnotatorScores:
     n_items: IntArray
     groups: tuple[Any, ...] | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionSensitivity:
+class ConditionSensitivity(Record):
     """d' and criterion of each condition, and what each other condition adds to the reference's."""
 
     sensitivity: tuple[Estimate, ...]
@@ -104,13 +92,9 @@ class ConditionSensitivity:
     sensitivity_differences: tuple[Estimate, ...]
     criterion_differences: tuple[Estimate, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HumanLikeness:
+class HumanLikeness(Record):
     """One cell of a human-likeness study: the paper's row, and what is recommended beside it."""
 
     measures: DetectionMeasures
@@ -121,10 +105,6 @@ class HumanLikeness:
     auc: Estimate
     share_human: Estimate
     bias: Estimate
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from analysis.stats import basic, spa
 from analysis.stats.arrays import FloatArray, codes, matrix, refuse_level
 from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import Estimate, Warning, plain
+from analysis.stats.results import Estimate, Record, Warning
 
 LEVELS = (1, 2, 4, 8)
 # The paper's advice for whoever has to choose one m (section 6.2).
@@ -28,7 +28,7 @@ BOUNDS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExposureStudy:
+class ExposureStudy(Record):
     """What m does to a comparison.
 
     `by_level` holds one estimate an m (the recommended one; the two orders, as the paper tests them, among its
@@ -45,7 +45,7 @@ class ExposureStudy:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"recommended_least": RECOMMENDED_LEAST}
+        return Record.as_dict(self) | {"recommended_least": RECOMMENDED_LEAST}
 
 
 def m_exposure(

@@ -15,13 +15,14 @@ from scipy import special
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, vector
 from analysis.stats.choice_simulation import draw_agents
+from analysis.stats.results import Record
 
 # Cut points of a five-point scale in units of the latent noise: 7, 24, 38, 24 and 7 % at a latent mean of 0.
 FIVE_POINTS = (-1.5, -0.5, 0.5, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class SpaAnswers:
+class SpaAnswers(Record):
     """`xy_percent` and `yx_percent` of shape (runs, n_annotators, n_pairs), on 0..100, NaN for whoever was excluded."""
 
     xy_percent: FloatArray
@@ -29,7 +30,7 @@ class SpaAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class LikertRatings:
+class LikertRatings(Record):
     """`ratings` (runs, n_annotators, m, n_systems), points 1..k; `prompts` (n_annotators, m), which prompt each saw."""
 
     ratings: FloatArray
@@ -37,7 +38,7 @@ class LikertRatings:
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousRatings:
+class ContinuousRatings(Record):
     """`ratings` (runs, n_annotators, m, n_systems) on 0..100, and each annotator's rating of the planted references.
 
     `reference_minimum` and `reference_maximum` have shape (runs, n_annotators).
@@ -49,7 +50,7 @@ class ContinuousRatings:
 
 
 @dataclass(frozen=True, slots=True)
-class HumanLikeRatings:
+class HumanLikeRatings(Record):
     """`ratings` (runs, n_annotators, m), 1 definitely human .. 4 definitely machine; `texts` (n_annotators, m) and, for
     each text, `is_machine` (n_texts,)."""
 
@@ -59,7 +60,7 @@ class HumanLikeRatings:
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceAnswers:
+class ChoiceAnswers(Record):
     """`chose_a` (runs, n_annotators, m), 1 where A was chosen; `items` (n_annotators, m), which request each label is of."""
 
     chose_a: FloatArray
@@ -67,7 +68,7 @@ class ChoiceAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardAnswers:
+class LeaderboardAnswers(Record):
     """`values` (runs, n_systems, n_items) in 0..1, one label an item and system; `annotators` of the same shape."""
 
     values: FloatArray

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_outside, vector
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 MAX_LOOKS = 5
 SHAPES = ("obrien_fleming", "pocock")
@@ -32,7 +32,7 @@ NODES = 128
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSequentialDesign:
+class GroupSequentialDesign(Record):
     """Boundaries for K planned looks, two-sided and symmetric.
 
     `fractions` (K,) of the information at each look, the last 1; `z` (K,) the boundary of |Z|; `nominal` (K,) the
@@ -47,21 +47,9 @@ class GroupSequentialDesign:
     nominal: FloatArray
     spent: FloatArray
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "shape": self.shape,
-            "kind": self.kind,
-            "significance": self.significance,
-            "fractions": self.fractions,
-            "z": self.z,
-            "nominal": self.nominal,
-            "spent": self.spent,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Look(Record):
     """One look: the units it saw, t and its p, the boundary on that p, and the repeated confidence interval.
 
     `statistic` and what follows from it are None where the values did not vary; such a look cannot reject.
@@ -75,21 +63,9 @@ class Look:
     is_crossed: bool
     interval: Interval | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "n": self.n,
-            "estimate": self.estimate,
-            "statistic": self.statistic,
-            "pvalue": self.pvalue,
-            "boundary_pvalue": self.boundary_pvalue,
-            "is_crossed": self.is_crossed,
-            "interval": self.interval,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class GroupSequentialResult:
+class GroupSequentialResult(Record):
     """A group-sequential comparison as far as it has come: the looks made, the verdict, and the estimate at its last.
 
     The estimate's test has the stagewise p-value, and is there only once the study has stopped; its interval is the
@@ -102,17 +78,6 @@ class GroupSequentialResult:
     n_overrun: int
     looks: tuple[Look, ...]
     design: GroupSequentialDesign
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "estimate": self.estimate,
-            "verdict": self.verdict,
-            "stopped_at": self.stopped_at,
-            "n_overrun": self.n_overrun,
-            "looks": list(self.looks),
-            "design": self.design,
-        }
 
 
 def design(

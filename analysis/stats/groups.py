@@ -28,7 +28,7 @@ from analysis.stats.arrays import (
     totals,
     vector,
 )
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 LINKS = ("identity", "logit", "probit")
 # Under this expected count the chi-square distribution is a poor guide to its own test.
@@ -36,20 +36,16 @@ SMALL_EXPECTED = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attrition:
+class Attrition(Record):
     """Who was lost: `shares` by condition, `differences` from the reference, and the `test` that all shares are one."""
 
     shares: tuple[Estimate, ...]
     differences: tuple[Estimate, ...]
     test: Estimate
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {"shares": self.shares, "differences": self.differences, "test": self.test}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionModel:
+class ConditionModel(Record):
     """Means by condition and domain, what each condition adds to the reference, and whether that depends on the domain.
 
     `cells` has one mean for each condition in each domain, `effects` one difference from the reference for each other
@@ -61,15 +57,6 @@ class ConditionModel:
     effects: tuple[Estimate, ...]
     by_domain: tuple[Estimate, ...]
     interaction: Estimate
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "cells": self.cells,
-            "effects": self.effects,
-            "by_domain": self.by_domain,
-            "interaction": self.interaction,
-        }
 
 
 def one_way_anova(

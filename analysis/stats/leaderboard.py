@@ -18,14 +18,14 @@ import numpy.typing as npt
 from analysis.stats import basic, betting, bootstrap, clusters, ranks
 from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, refuse_level, refuse_outside, totals, vector
 from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import MODES, Estimate, HypothesisTest, Interval, Warning, plain
+from analysis.stats.results import MODES, Estimate, HypothesisTest, Interval, Record, Warning
 
 SCALE = 100.0
 BOUNDS = (0.0, SCALE)
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Record):
     """Systems from best to worst: their scores, the sets of ranks, and each one's distance from the best.
 
     `scores` and `from_best` follow `ranks.systems`; the best system's own distance is `not_applicable`.
@@ -35,13 +35,9 @@ class Leaderboard:
     ranks: ranks.RankSets
     from_best: tuple[Estimate, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {"scores": plain(self.scores), "ranks": self.ranks.as_dict(), "from_best": plain(self.from_best)}
-
 
 @dataclass(frozen=True, slots=True)
-class Labelling:
+class Labelling(Record):
     """The spread of a score at one budget: k labels on N / k items (multilabel), or one label on each of N.
 
     `sd_unilabel` and `sd_multilabel` are over `rounds` simulated rounds, in points of 100, and `exact_unilabel`,
@@ -62,7 +58,7 @@ class Labelling:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"unit": "item", "n": self.n_items}
+        return Record.as_dict(self) | {"unit": "item", "n": self.n_items}
 
 
 def unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_level, refuse_outside, vector
-from analysis.stats.results import MODES, Warning, plain
+from analysis.stats.results import MODES, Record, Warning, plain
 
 RATE_THRESHOLD = 0.9
 CUTOFF = 0.99
@@ -41,7 +41,7 @@ EM_BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class BetaMixture:
+class BetaMixture(Record):
     """A prior on accuracy: `weights` of components Beta(`alphas`, `betas`), all of one length k."""
 
     weights: tuple[float, ...]
@@ -68,7 +68,7 @@ class BetaMixture:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dict."""
-        return {"weights": self.weights, "alphas": self.alphas, "betas": self.betas, "means": self.means}
+        return Record.as_dict(self) | {"means": plain(self.means)}
 
 
 PRIORS = {
@@ -91,7 +91,7 @@ MODELS: dict[str, tuple[str, str | int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureFit:
+class MixtureFit(Record):
     """A learned prior. `mixture` has its components by ascending mean, None unless status is "ok".
 
     `n_annotators` who answered anything gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap`
@@ -108,14 +108,9 @@ class MixtureFit:
     at_cap: tuple[int, ...]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        names = ("status", "reason", "mixture", "log_likelihood", "n_annotators", "n_answers", "n_pseudo", "at_cap")
-        return {name: plain(getattr(self, name)) for name in names} | {"settings": plain(self.settings)}
-
 
 @dataclass(frozen=True, slots=True)
-class Boundaries:
+class Boundaries(Record):
     """When an annotator is flagged: of `questions[i]` answers of one type, at most `at_most[i]` are right.
 
     None: not even all wrong suffices yet. `irregular` lists (right, asked) that a model flags although somebody with
@@ -126,13 +121,9 @@ class Boundaries:
     at_most: tuple[int | None, ...]
     irregular: tuple[tuple[int, int], ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict."""
-        return {"questions": self.questions, "at_most": self.at_most, "irregular": self.irregular}
-
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Record):
     """Test questions answered: `annotators` (labels, sorted), `successes` and `trials` (n, 2), `skipped` (n, 2).
 
     The columns are positive and negative questions; a skipped answer is a neutral one that was not counted.
@@ -145,7 +136,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Screening:
+class Screening(Record):
     """Which annotators a model flags, in the order given.
 
     `posteriors` (n, 2) for positive and negative questions, `flagged` (n,) on either, `combined` (n,) the probability
@@ -170,7 +161,7 @@ class Screening:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"unit": "annotator"}
+        return Record.as_dict(self) | {"unit": "annotator"}
 
 
 def score_answers(

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.results import Estimate
+from analysis.stats.results import Estimate, Record
 
 # Thresholds for one, two, three stars. The SPA paper's table uses the first scheme.
 STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Family(Record):
     """A declared family: its name, the keys of all planned comparisons, and how p-values are adjusted within it."""
 
     name: str

@@ -33,7 +33,7 @@ from analysis.stats import (
 from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, codes, refuse_level
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.cost import Cost, study_cost
-from analysis.stats.results import MODES, Estimate, Warning, plain
+from analysis.stats.results import MODES, Estimate, Record, Warning
 from analysis.stats.sequential import Boundaries
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Cancelled(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Record):
     """What a label costs: see `cost.study_cost`. `seconds` a label takes, None where nobody knows."""
 
     pay: float
@@ -88,7 +88,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Record):
     """What the analysis said in each run: arrays of shape (runs,), or (runs, k) for k comparisons.
 
     NaN where it had no such answer. `is_equivalent`, where a margin was given: whether TOST showed equivalence.
@@ -102,7 +102,7 @@ class Outcomes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Record):
     """What a design would do if its assumptions held.
 
     `power` of finding `effect` at `significance` / `tests`; `power_error`, its Monte-Carlo standard error, is None where
@@ -131,10 +131,6 @@ class Plan:
     warnings: tuple[Warning, ...] = ()
     detail: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__}
 
 
 def simulate(
@@ -489,7 +485,7 @@ def plan_sequential(p: float, rule: Boundaries, *, options: Options | None = Non
         effect=p - 0.5,
         power=found,
         labels=table.mean_n,
-        detail=table.as_dict(),
+        detail=table.at_end(),
         settings={"p": p, "rule": rule.name},
     )
 

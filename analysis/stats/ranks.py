@@ -19,14 +19,14 @@ from scipy import special
 from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, IntArray, codes, matrix, refuse_level, vector
 from analysis.stats.bootstrap import RESAMPLES, multinomial_weights, ratio_draws
 from analysis.stats.clusters import cluster_warnings
-from analysis.stats.results import Warning, plain
+from analysis.stats.results import Record, Warning
 
 # Where more of the resamples than this leave a score undefined, what remains is no bootstrap distribution.
 MAX_UNDEFINED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Record):
     """All differences of K scores, row minus column, with simultaneous intervals; arrays have shape (K, K).
 
     `low` and `high` bound every difference at once with probability `level`; `pvalues` are adjusted for all pairs by
@@ -46,7 +46,7 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True)
-class RankSets:
+class RankSets(Record):
     """Ranks of K systems, 1 the best, in the order given: `scores`, `ranks` and the sets `low`..`high`.
 
     `ranks` are 1 + the number of systems with a higher score. All K sets hold the true ranks together with probability
@@ -79,7 +79,7 @@ class RankSets:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__} | {"best": plain(self.best)}
+        return Record.as_dict(self) | {"best": list(self.best)}
 
 
 def point_ranks(scores: npt.ArrayLike) -> IntArray:
@@ -235,7 +235,7 @@ def rank_sets(
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreDraws:
+class ScoreDraws(Record):
     """Scores (K,) of `systems` and their resamples (B, K) by annotators; `df` (K, K) for each pair of systems."""
 
     systems: tuple[Any, ...]

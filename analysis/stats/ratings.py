@@ -27,14 +27,14 @@ from analysis.stats.arrays import (
     totals,
     vector,
 )
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, Record, Warning
 
 MIN_Z_RATINGS = 10
 MIN_REFERENCE_SPREAD = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class ReversalGuard:
+class ReversalGuard(Record):
     """How far rounding to the scale's steps can have moved a difference of means, at worst.
 
     The true difference lies in the open interval (low, high); where that holds 0, a reversal of the preference cannot
@@ -49,18 +49,12 @@ class ReversalGuard:
 
     def as_dict(self) -> dict[str, Any]:
         """The data of the sentence that a report prints."""
-        return {
-            "observed": self.observed,
-            "step": self.step,
-            "low": self.low,
-            "high": self.high,
-            "is_reversal_possible": self.is_reversal_possible,
-            "sentence": "reversal_cannot_be_excluded" if self.is_reversal_possible else "reversal_excluded",
-        }
+        sentence = "reversal_cannot_be_excluded" if self.is_reversal_possible else "reversal_excluded"
+        return Record.as_dict(self) | {"sentence": sentence}
 
 
 @dataclass(frozen=True, slots=True)
-class ZScores:
+class ZScores(Record):
     """`scores` (n_rows,), NaN for rows of the annotators (codes) in `dropped`, who gave too few or equal ratings."""
 
     scores: FloatArray
@@ -68,7 +62,7 @@ class ZScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescaled:
+class Rescaled(Record):
     """`values` (n_rows,) between each annotator's own references (0 the minimal, 1 the maximal), NaN where left out.
 
     `extremum_violation` and `narrow_references` name the annotators left out, `no_references` those who rated none.

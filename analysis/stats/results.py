@@ -8,7 +8,7 @@ instead of a number. NaN and infinity never leave this module.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,8 +27,22 @@ MODES = ("recommended", "paper")
 SEVERITIES = ("info", "warn", "block")
 
 
+class Record:
+    """What every result is derived from: a frozen dataclass whose fields all reach JSON, each under its own name.
+
+    A field whose name begins with an underscore is working material of the record's methods and stays behind.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as a plain, JSON-safe dict; see `plain`."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if not name.startswith("_")}
+
+
 @dataclass(frozen=True, slots=True)
-class Warning:
+class Warning(Record):
     """Something a reader of the number must know; `block` forbids a claim that rests on it."""
 
     code: str
@@ -39,13 +53,9 @@ class Warning:
         if self.severity not in SEVERITIES:
             raise ValueError(f"severity: {self.severity!r} is none of {', '.join(SEVERITIES)}")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {"code": self.code, "severity": self.severity, "detail": plain(self.detail)}
-
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Record):
     """A confidence interval (or, for the Bayesian bootstrap, a credible one) on the estimate's own scale.
 
     `method` names how it was made; `clipped` says that an end was cut at the edge of the scale.
@@ -57,19 +67,9 @@ class Interval:
     method: str
     clipped: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {
-            "level": plain(self.level),
-            "low": plain(self.low),
-            "high": plain(self.high),
-            "method": self.method,
-            "clipped": self.clipped,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HypothesisTest:
+class HypothesisTest(Record):
     """A test in scipy's words. `pvalue_adjusted` and what follows are filled in by `multiplicity.adjusted`."""
 
     name: str
@@ -89,26 +89,9 @@ class HypothesisTest:
         if not 0 <= self.pvalue <= 1:
             raise ValueError(f"pvalue: {self.pvalue!r} is not in 0..1; an undefined test is a status, not a number")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {
-            "name": self.name,
-            "null": plain(self.null),
-            "alternative": self.alternative,
-            "statistic": plain(self.statistic),
-            "df": plain(self.df),
-            "pvalue": plain(self.pvalue),
-            "pvalue_adjusted": plain(self.pvalue_adjusted),
-            "adjust": self.adjust,
-            "family": self.family,
-            "family_size": self.family_size,
-            "stars": self.stars,
-            "star_scheme": self.star_scheme,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Record):
     """A standardised effect size; `low` and `high` bound `value`, None where they are undefined."""
 
     name: str
@@ -118,20 +101,9 @@ class Effect:
     high: float | None = None
     level: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
-        return {
-            "name": self.name,
-            "value": plain(self.value),
-            "hedges_g": plain(self.hedges_g),
-            "low": plain(self.low),
-            "high": plain(self.high),
-            "level": plain(self.level),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Record):
     """One number of a report with everything needed to print it, to doubt it and to compute it again.
 
     `n` counts units (`unit` names them), `n_clusters` the clusters that the standard error rests on, `n_rows` the
@@ -187,25 +159,8 @@ class Estimate:
         return {"schema": SCHEMA, **self._body()}
 
     def _body(self) -> dict[str, Any]:
-        return {
-            "analysis": self.analysis,
-            "mode": self.mode,
-            "status": self.status,
-            "reason": self.reason,
-            "estimand": self.estimand,
-            "unit": self.unit,
-            "n": plain(self.n),
-            "n_clusters": plain(self.n_clusters),
-            "n_rows": plain(self.n_rows),
-            "estimate": plain(self.estimate),
-            "interval": None if self.interval is None else self.interval.as_dict(),
-            "test": None if self.test is None else self.test.as_dict(),
-            "effect": None if self.effect is None else self.effect.as_dict(),
-            "sensitivity": [other._body() for other in self.sensitivity],
-            "warnings": [warning.as_dict() for warning in self.warnings],
-            "detail": plain(self.detail),
-            "settings": plain(self.settings),
-        }
+        # The schema is named once, at the top, and not again in each sensitivity.
+        return Record.as_dict(self) | {"sensitivity": [other._body() for other in self.sensitivity]}
 
 
 def plain(value: Any) -> Any:

@@ -32,7 +32,7 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.betting import ConfidenceSequence
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 PROCESSES = ("beta_binomial", "betting")
 READINGS = ("first", "stays")
@@ -55,7 +55,7 @@ BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Boundaries:
+class Boundaries(Record):
     """A rule for 0/1 values as what it needs after n of them, n = 1..n_max; all arrays have shape (n_max,).
 
     A wins with at least `upper` successes (n + 1 where none is enough), B with at most `lower` (-1 where none). With a
@@ -71,7 +71,7 @@ class Boundaries:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossings:
+class Crossings(Record):
     """Where each run decided: `n` (runs,) answers, 0 where it did not; `winner` 1 for A, -1 for B, 0 for neither."""
 
     n: IntArray
@@ -79,7 +79,7 @@ class Crossings:
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class Units(Record):
     """What a sequential rule takes in: `values` (n,), one an annotator, in claim order.
 
     `n_labels` (n,) counts the labels in each. `n_waiting` finished claims stand behind one that is still open,
@@ -97,7 +97,7 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class SequentialResult:
+class SequentialResult(Record):
     """A sequential comparison as far as it has come.
 
     `estimate` describes the units up to the crossing (all, if none): their mean, the confidence sequence there, the
@@ -114,21 +114,9 @@ class SequentialResult:
     pvalues: FloatArray
     sequence: ConfidenceSequence
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict for `results.plain`."""
-        return {
-            "estimate": self.estimate,
-            "verdict": self.verdict,
-            "stopped_at": self.stopped_at,
-            "n_overrun": self.n_overrun,
-            "log_e": self.log_e,
-            "pvalues": self.pvalues,
-            "sequence": self.sequence,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class Remaining(Record):
     """How many more units until the rule stops, in `runs` simulated futures of at most `horizon` units.
 
     `median` and `high` (the 90 % quantile) are None where that share of the futures does not stop by the horizon.
@@ -140,17 +128,6 @@ class Remaining:
     horizon: int
     runs: int
     unit: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict."""
-        return {
-            "median": self.median,
-            "high": self.high,
-            "share_stopping": self.share_stopping,
-            "horizon": self.horizon,
-            "runs": self.runs,
-            "unit": self.unit,
-        }
 
 
 def hoeffding_radius(n: npt.ArrayLike, delta: float) -> FloatArray:

@@ -28,7 +28,7 @@ from analysis.stats.arrays import (
     refuse_outside,
     vector,
 )
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 TAU = 1.1
 # A gap between the two orders beyond this many percentage points is counted as one-sided.
@@ -38,7 +38,7 @@ BOUNDS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class TauFlags:
+class TauFlags(Record):
     """Whom the tau rule finds.
 
     `incoherent` (n,): some pair's two answers add up to more than tau. `low_sum` (n,): some pair's add up to less than

@@ -28,7 +28,7 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import MODES, Estimate, HypothesisTest, Interval, Warning, plain
+from analysis.stats.results import MODES, Estimate, HypothesisTest, Interval, Record, Warning, plain
 
 BOUNDS = (0.0, 1.0)
 # Up to so many distinct ratings a bootstrap resamples their counts instead of rows.
@@ -36,7 +36,7 @@ FEW_POINTS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemClusters:
+class SystemClusters(Record):
     """Systems from best to worst by their mean, and the clusters that significance draws among them.
 
     `clusters` counts from 1; a new one begins where every system so far beats every later one. `rank_low` and
@@ -57,12 +57,11 @@ class SystemClusters:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict; the pairs as a list, better system first."""
-        body = {name: plain(getattr(self, name)) for name in self.__slots__ if name != "pairs"}
-        body["pairs"] = [
+        pairs = [
             {"better": plain(better), "worse": plain(worse), **estimate.as_dict()}
             for (better, worse), estimate in self.pairs.items()
         ]
-        return body | {"unit": "segment"}
+        return Record.as_dict(replace(self, pairs={})) | {"pairs": pairs, "unit": "segment"}
 
 
 def superiority(

@@ -1,10 +1,27 @@
+import dataclasses
+import importlib
+import inspect
 import json
 import math
+import pkgutil
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, Warning, plain
+import analysis.stats
+from analysis.stats.results import SCHEMA, Effect, Estimate, HypothesisTest, Interval, Record, Warning, plain
+
+MODULES = [module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats.")]
+DATACLASSES = {
+    member
+    for name in MODULES
+    for member in vars(importlib.import_module(name)).values()
+    if inspect.isclass(member) and dataclasses.is_dataclass(member) and not member.__name__.startswith("_")
+}
+# What a caller hands in and nobody stores: it holds functions.
+INPUTS = {"Options"}
 
 
 def estimate(**changes):
@@ -69,3 +86,55 @@ def test_what_has_no_plain_form_is_refused_rather_than_printed():
 def test_records_are_frozen():
     with pytest.raises(AttributeError):
         estimate().estimate = 0.7
+
+
+@pytest.mark.parametrize("record", sorted(DATACLASSES, key=lambda one: one.__name__), ids=lambda one: one.__name__)
+def test_every_record_is_frozen_and_loses_no_field_on_the_way_to_json(record):
+    assert record.__dataclass_params__.frozen
+    if record.__name__ in INPUTS:
+        return
+    assert issubclass(record, Record)
+    # An empty dict stands in for every type: it can be iterated, and is JSON. Only that each field arrives is asked.
+    made = object.__new__(record)
+    for field in dataclasses.fields(record):
+        object.__setattr__(made, field.name, {})
+    body = made.as_dict()
+    json.dumps(body, allow_nan=False)
+    assert {field.name for field in dataclasses.fields(record) if not field.name.startswith("_")} <= set(body)
+
+
+def back(body):
+    """The estimate that a JSON envelope was made of, by the names of its fields alone."""
+    body = {name: value for name, value in body.items() if name != "schema"}
+    for name, kind in (("interval", Interval), ("test", HypothesisTest), ("effect", Effect)):
+        body[name] = None if body[name] is None else kind(**body[name])
+    body["warnings"] = tuple(Warning(**one) for one in body["warnings"])
+    body["sensitivity"] = tuple(back(one) for one in body["sensitivity"])
+    return Estimate(**body)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+shares = st.floats(0, 1)
+words = st.text(max_size=8)
+details = st.dictionaries(words, st.one_of(st.none(), st.booleans(), st.integers(), finite, words, st.lists(finite)))
+intervals = st.builds(Interval, level=shares, low=finite, high=finite, method=words, clipped=st.booleans())
+effects = st.builds(Effect, name=words, value=finite, hedges_g=st.none() | finite, low=st.none() | finite)
+tests = st.builds(
+    HypothesisTest, name=words, null=st.none() | finite, statistic=st.none() | finite, pvalue=shares,
+    df=st.none() | finite, pvalue_adjusted=st.none() | shares, adjust=st.none() | words, family_size=st.none() | st.integers(),
+)  # fmt: skip
+warnings = st.builds(Warning, code=words, severity=st.sampled_from(["info", "warn", "block"]), detail=details)
+flat = {
+    "analysis": words, "estimand": words, "unit": words, "n": st.integers(0), "mode": st.sampled_from(["recommended", "paper"]),
+    "n_clusters": st.none() | st.integers(0), "n_rows": st.none() | st.integers(0), "estimate": st.none() | finite,
+    "interval": st.none() | intervals, "test": st.none() | tests, "effect": st.none() | effects,
+    "warnings": st.lists(warnings, max_size=2).map(tuple), "detail": details, "settings": details,
+}  # fmt: skip
+estimates = st.builds(Estimate, sensitivity=st.lists(st.builds(Estimate, **flat), max_size=2).map(tuple), **flat)
+
+
+@given(estimates)
+def test_the_envelope_holds_all_that_the_estimate_said(made):
+    body = json.loads(json.dumps(made.as_dict(), allow_nan=False))
+    assert body["schema"] == SCHEMA and "schema" not in json.dumps(body["sensitivity"])
+    assert back(body) == made
