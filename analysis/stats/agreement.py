@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, matrix, refuse_level, vector
-from analysis.stats.bootstrap import percentile_interval
+from analysis.stats.bootstrap import percentile_estimate, percentile_interval
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -565,18 +565,7 @@ def _resampled(
     if n_units < 2:
         return Estimate(status="n_lt_2", reason="one unit has no spread", **common)
     drawn = rng.multinomial(n_units, weights / n_units, size=resamples).astype(np.float64)
-    draws = statistic(drawn)
-    defined = draws[np.isfinite(draws)]
-    warnings: tuple[Warning, ...] = ()
-    if len(defined) < resamples:
-        # A resample in which everyone said the same has no coefficient; leaving many out narrows the interval.
-        warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / resamples}),)
-    interval = percentile_interval(defined, level) if len(defined) > resamples / 2 else None
-    if len(defined) and float(np.ptp(defined)) < DEGENERATE:
-        # An interval of no width would claim a certainty that equal units do not give.
-        reason = "all resamples give the same value"
-        return Estimate(status="zero_variance", reason=reason, warnings=warnings, **common)
-    return Estimate(interval=interval, warnings=warnings, **common)
+    return percentile_estimate(statistic(drawn), level=level, **common)
 
 
 def _observed(patterns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

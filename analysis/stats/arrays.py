@@ -80,6 +80,17 @@ def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> t
     return np.asarray(inverse, dtype=np.int64), len(found)
 
 
+def kept_codes(labels: npt.ArrayLike | Sequence[object], name: str, here: BoolArray) -> tuple[IntArray, int]:
+    """`codes` of the rows that `here` keeps, shape (n_kept,), and how many there are; a label must stand on every row.
+
+    >>> positions, n_groups = kept_codes(["b", "a", "b"], "annotators", np.array([True, False, True]))
+    >>> positions.tolist(), n_groups
+    ([0, 0], 1)
+    """
+    positions, _ = codes(labels, name, len(here))
+    return codes(positions[here], name, int(here.sum()))
+
+
 def totals(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     """The sum of the values in each group; shape (n_groups,).
 

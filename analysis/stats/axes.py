@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, bootstrap, clusters, spa
-from analysis.stats.arrays import DEGENERATE, codes, matrix, refuse_level, refuse_outside, sizes_of, vector
+from analysis.stats import bootstrap, clusters, spa
+from analysis.stats.arrays import DEGENERATE, kept_codes, matrix, refuse_level, refuse_outside, sizes_of, vector
 from analysis.stats.multiplicity import Family, adjusted
 from analysis.stats.results import Estimate, Record, Warning
 
@@ -151,10 +151,9 @@ def drivers(
     refuse_outside(response, (0.0, 1.0), "overall")
     for column, name in enumerate(names):
         refuse_outside(table[:, column], (0.0, 1.0), f"criteria ({name})")
-    who, _ = codes(np.asarray(annotators), "annotators", len(response))
     here = ~np.isnan(response) & ~np.isnan(table).any(axis=1)
     centred, columns = response[here] - 0.5, table[here] - 0.5
-    who, n_annotators = codes(who[here], "annotators", int(here.sum()))
+    who, n_annotators = kept_codes(annotators, "annotators", here)
     terms = ("intercept", *names)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -184,19 +183,24 @@ def drivers(
     warnings = clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit)
     results = []
     for position, term in enumerate(terms):
-        value, se = float(fit.coefficients[position]), math.sqrt(max(0.0, float(fit.covariance[position, position])))
-        named = {**common, "estimand": _estimand(term), "estimate": value}
         explained = None if position == 0 else _explained(columns, position - 1)
-        more = {**detail, "se": se, "df": fit.df, "explained_by_others": explained}
         found = warnings
         if explained is not None and explained > COLLINEAR:
             found = (*warnings, Warning("collinear", "warn", {"criterion": term, "explained": explained}))
-        if se < DEGENERATE:
-            reason = "the standard error is 0"
-            results.append(Estimate(status="zero_variance", reason=reason, warnings=found, detail=more, **named))
-            continue
-        interval = basic.t_interval(value, se, fit.df, level=level, method="cv3_t")
-        results.append(Estimate(interval=interval, warnings=found, detail=more, **named))
+        results.append(
+            clusters.t_estimate(
+                float(fit.coefficients[position]),
+                math.sqrt(max(0.0, float(fit.covariance[position, position]))),
+                fit.df,
+                fewest=n_annotators,
+                level=level,
+                method="cv3_t",
+                estimand=_estimand(term),
+                warnings=found,
+                detail={**detail, "explained_by_others": explained},
+                **common,
+            )
+        )
     residuals = centred - design @ fit.coefficients
     total = float(np.sum((centred - np.mean(centred)) ** 2))
     r_squared = None if total < DEGENERATE else 1 - float(residuals @ residuals) / total

@@ -69,6 +69,38 @@ def t_test(name: str, estimate: float, null: float, se: float, df: float) -> Hyp
     return HypothesisTest(name=name, null=null, statistic=statistic, df=df, pvalue=pvalue)
 
 
+def wald(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
+    """An estimate with a large-sample standard error: estimate -/+ z se and, against a `null`, z and its p-value.
+
+    A standard error of 0 is `zero_variance`. `common` holds the other fields of the Estimate; its detail gets `se`.
+
+    >>> found = wald(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
+    >>> round(found.interval.low, 3), round(found.pvalue, 4)
+    (0.108, 0.0124)
+    """
+    common["detail"] = {**common.get("detail", {}), "se": se}
+    if se < DEGENERATE:
+        return Estimate(status="zero_variance", reason="the standard error is 0", estimate=estimate, **common)
+    half = normal_quantile(level) * se
+    test = None
+    if null is not None:
+        statistic = (estimate - null) / se
+        pvalue = min(1.0, 2 * float(special.ndtr(-abs(statistic))))
+        test = HypothesisTest(name="wald_z", null=null, statistic=statistic, pvalue=pvalue)
+    return Estimate(
+        estimate=estimate, interval=Interval(level, estimate - half, estimate + half, "wald"), test=test, **common
+    )
+
+
+def normal_quantile(level: float) -> float:
+    """The z for which a standard normal variable lies in -z..z with probability `level`.
+
+    >>> round(normal_quantile(0.95), 6)
+    1.959964
+    """
+    return float(special.ndtri((1 + level) / 2))
+
+
 def degenerate(
     values: FloatArray,
     *,
@@ -157,7 +189,7 @@ def one_sample(
     skewness = skew(kept)
     if abs(skewness) > SKEW and skewness**2 >= SKEW_PER_N * n:
         warnings.append(Warning("small_n_skew", "warn", {"n": n, "skewness": skewness}))
-    if mode == "recommended" and bounds is not None and n < CEILING_N and _largest_share(kept) >= CEILING_SHARE:
+    if mode == "recommended" and bounds is not None and n < CEILING_N and largest_share(kept) >= CEILING_SHARE:
         t_ends = interval
         bet = betting.betting_interval(kept, level=level, bounds=bounds, rng=rng)
         interval = interval if bet is None else bet
@@ -167,7 +199,7 @@ def one_sample(
                 "ceiling",
                 "warn",
                 {
-                    "largest_share": _largest_share(kept),
+                    "largest_share": largest_share(kept),
                     "t_low": t_ends.low,
                     "t_high": t_ends.high,
                     "betting_pvalue": betting.betting_pvalue(scaled, (null - bounds[0]) / (bounds[1] - bounds[0])),
@@ -324,7 +356,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     >>> tuple(round(end, 4) for end in wilson(0, 10))
     (0.0, 0.2775)
     """
-    z = float(special.ndtri((1 + level) / 2))
+    z = normal_quantile(level)
     centre = successes + z * z / 2
     half = z * math.sqrt(successes * (n - successes) / n + z * z / 4)
     low = 0.0 if successes == 0 else (centre - half) / (n + z * z)
@@ -527,6 +559,11 @@ def skew(values: FloatArray) -> float:
     return 0.0 if second < DEGENERATE**2 else float(np.mean(centred**3)) / second**1.5
 
 
-def _largest_share(values: FloatArray) -> float:
+def largest_share(values: FloatArray) -> float:
+    """The share of the most frequent value.
+
+    >>> largest_share(np.array([1.0, 0.5, 1.0, 1.0]))
+    0.75
+    """
     _, counts = np.unique(values, return_counts=True)
     return float(counts.max()) / len(values)

@@ -16,7 +16,7 @@ from analysis.stats import basic, betting
 from analysis.stats.arrays import (
     DEGENERATE,
     FloatArray,
-    codes,
+    kept_codes,
     matrix,
     refuse_level,
     refuse_outside,
@@ -122,6 +122,28 @@ def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | No
     return Interval(level, float(low), float(high), "percentile")
 
 
+def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Estimate:
+    """An estimate with the percentile interval of its resamples; `common` holds the other fields of the Estimate.
+
+    Resamples in which it was undefined (NaN) are left out with the warning `undefined_resamples`, since leaving many
+    out narrows the interval; where half of them are there is none. Resamples that are all equal: `zero_variance`, for an
+    interval of no width would claim a certainty that equal units do not give.
+
+    >>> common = {"analysis": "a", "estimand": "share", "unit": "comment", "n": 9, "estimate": 0.5}
+    >>> percentile_estimate(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
+    'zero_variance'
+    """
+    defined = draws[np.isfinite(draws)]
+    warnings: tuple[Warning, ...] = common.pop("warnings", ())
+    if len(defined) < len(draws):
+        warnings = (*warnings, Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
+    if len(defined) and float(np.ptp(defined)) < DEGENERATE:
+        reason = "all resamples give the same value"
+        return Estimate(status="zero_variance", reason=reason, warnings=warnings, **common)
+    interval = percentile_interval(defined, level) if len(defined) > len(draws) / 2 else None
+    return Estimate(interval=interval, warnings=warnings, **common)
+
+
 def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:
     """The bias-corrected and accelerated bootstrap interval; None where it is undefined (constant data).
 
@@ -214,7 +236,6 @@ def bootstrap_mean(
     refuse_level(level)
     array = vector(values, "values")
     labels = np.arange(len(array)) if clusters is None else np.asarray(clusters)
-    positions, _ = codes(labels, "clusters", len(array))
     here = ~np.isnan(array)
     kept = array[here]
     if bounds is not None:
@@ -229,7 +250,7 @@ def bootstrap_mean(
     }
     if len(kept) == 0:
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
-    positions, n_clusters = codes(positions[here], "clusters", len(kept))
+    positions, n_clusters = kept_codes(labels, "clusters", here)
     sums = totals(positions, kept, n_clusters)
     counts = sizes_of(positions, n_clusters)
     mean = float(np.mean(kept))
@@ -243,9 +264,9 @@ def bootstrap_mean(
     if interval is None:
         return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
     warnings: tuple[Warning, ...] = ()
-    if bet is not None and n_clusters < basic.CEILING_N and _largest_share(kept) >= basic.CEILING_SHARE:
+    if bet is not None and n_clusters < basic.CEILING_N and basic.largest_share(kept) >= basic.CEILING_SHARE:
         detail = {f"{interval.method}_low": interval.low, f"{interval.method}_high": interval.high}
-        warnings = (Warning("ceiling", "warn", {"largest_share": _largest_share(kept), **detail}),)
+        warnings = (Warning("ceiling", "warn", {"largest_share": basic.largest_share(kept), **detail}),)
         interval = bet
     return Estimate(interval=interval, warnings=warnings, **common)
 
@@ -316,8 +337,3 @@ def monte_carlo_error(share: float, resamples: int) -> float:
     0.00218
     """
     return math.sqrt(share * (1 - share) / resamples)
-
-
-def _largest_share(values: FloatArray) -> float:
-    _, counts = np.unique(values, return_counts=True)
-    return float(counts.max()) / len(values)

@@ -13,9 +13,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats import basic
-from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, sizes_of, totals, vector
-from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    kept_codes,
+    refuse_level,
+    refuse_outside,
+    sizes_of,
+    totals,
+    vector,
+)
+from analysis.stats.clusters import cluster_warnings, t_estimate
 from analysis.stats.results import Estimate, Record, Warning
 
 MAX_STEPS = 100
@@ -80,18 +88,13 @@ def fractional_bradley_terry(
     """
     refuse_level(level)
     answers = vector(values, "values")
-    x = _systems(first, "first", len(answers), n_systems)
-    y = _systems(second, "second", len(answers), n_systems)
-    itself = np.flatnonzero(x == y)
-    if len(itself):
-        raise ValueError(f"second: row {int(itself[0])} compares system {int(x[itself[0]])} with itself")
+    x, y = compared_systems(first, second, len(answers), n_systems)
     if not 0 <= reference < n_systems:
         raise ValueError(f"reference: {reference} is not one of {n_systems} systems")
     refuse_outside(answers, (0.0, 1.0), "values")
-    positions, _ = codes(np.asarray(clusters), "clusters", len(answers))
     here = ~np.isnan(answers)
     x, y, answers = x[here], y[here], answers[here]
-    positions, n_clusters = codes(positions[here], "clusters", len(answers))
+    positions, n_clusters = kept_codes(clusters, "clusters", here)
 
     cells = x * n_systems + y
     counts = sizes_of(cells, n_systems**2).reshape(n_systems, n_systems)
@@ -206,6 +209,25 @@ def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray(reach > 0)
 
 
+def compared_systems(
+    first: npt.ArrayLike, second: npt.ArrayLike, length: int, n_systems: int
+) -> tuple[IntArray, IntArray]:
+    """The numbers of the two systems that each row compares; both of shape (length,).
+
+    Raises ValueError, naming the row, for what is no number in 0..n_systems-1 and for a system beside itself.
+
+    >>> compared_systems([0, 2], [1, 2], 2, 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: second: row 1 compares system 2 with itself
+    """
+    x, y = (_systems(systems, name, length, n_systems) for systems, name in ((first, "first"), (second, "second")))
+    itself = np.flatnonzero(x == y)
+    if len(itself):
+        raise ValueError(f"second: row {int(itself[0])} compares system {int(x[itself[0]])} with itself")
+    return x, y
+
+
 def _systems(values: npt.ArrayLike, name: str, length: int, n_systems: int) -> IntArray:
     array = np.asarray(values)
     if array.shape != (length,):
@@ -278,23 +300,17 @@ def _strength(
         return Estimate(
             estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
         )
-    se, df = math.sqrt(max(0.0, variance)), n_clusters - 1
-    if se < 1e-12:
-        return Estimate(
-            estimand=estimand,
-            status="zero_variance",
-            reason="all annotators gave the same answers",
-            estimate=value,
-            warnings=warnings,
-            **common,
-        )
-    return Estimate(
+    return t_estimate(
+        value,
+        math.sqrt(max(0.0, variance)),
+        n_clusters - 1,
+        fewest=n_clusters,
+        level=level,
+        method="cr1_t",
+        null=0.0,
+        reason="all annotators gave the same answers",
         estimand=estimand,
-        estimate=value,
-        interval=basic.t_interval(value, se, df, level=level, method="cr1_t"),
-        test=basic.t_test("clustered_t", value, 0.0, se, df) if n_clusters >= TOO_FEW_CLUSTERS else None,
         warnings=warnings,
-        detail={"se": se},
         **common,
     )
 

@@ -17,10 +17,10 @@ from scipy import special
 
 from analysis.stats import agreement, basic, clusters, equivalence
 from analysis.stats.arrays import (
-    DEGENERATE,
     FloatArray,
     IntArray,
     codes,
+    kept_codes,
     refuse_level,
     refuse_outside,
     sizes_of,
@@ -433,41 +433,25 @@ def position_effect(
     >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
     (0.5, 0.75, 0.5)
     """
-    refuse_level(level)
-    chosen, first = _labels(chose_a, "chose_a"), _labels(a_was_first, "a_was_first")
-    if first.shape != chosen.shape:
-        raise ValueError(f"a_was_first: {len(first)} rows where chose_a has {len(chosen)}")
-    who, _ = codes(np.asarray(annotators), "annotators", len(chosen))
-    here = ~np.isnan(chosen) & ~np.isnan(first)
-    chosen, first = chosen[here], first[here]
-    who, n_annotators = codes(who[here], "annotators", len(chosen))
-    common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": "P(A chosen | A shown first) - P(A chosen | A shown second)",
-        "unit": unit,
-        "n": n_annotators,
-        "n_clusters": n_annotators,
-        "n_rows": len(chosen),
-        "settings": {"null": 0.0, "level": level, "method": "cv3"},
-    }
-    if len(chosen) == 0:
+    rows = _Halves.of(chose_a, a_was_first, annotators, "a_was_first")
+    common = rows.common(analysis, "P(A chosen | A shown first) - P(A chosen | A shown second)", unit, level)
+    if len(rows.chosen) == 0:
         return Estimate(status="no_data", reason="no label to analyse", **common)
-    if np.all(first == first[0]):
+    if rows.is_one_sided:
         return Estimate(
             status="not_identified",
             reason="A stood in the same place on every label",
             warnings=(Warning("order_not_identified"),),
             **common,
         )
-    when_first, when_second = float(np.mean(chosen[first == 1])), float(np.mean(chosen[first == 0]))
-    common["detail"] = {
-        "share_first": float(np.mean(chosen == first)),
+    when_first, when_second = rows.shares
+    shares = {
+        "share_first": float(np.mean(rows.chosen == rows.side)),
         "share_a_when_first": when_first,
         "share_a_when_second": when_second,
         "balanced_share": (when_first + when_second) / 2,
     }
-    common["warnings"] = clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit)
-    return _clustered_slope(chosen, first, who, n_annotators, when_first - when_second, level, common)
+    return rows.difference(level, {**common, "detail": shares})
 
 
 def preference(
@@ -491,10 +475,9 @@ def preference(
     0.75
     """
     labels = _labels(chose_a, "chose_a")
-    who, _ = codes(np.asarray(annotators), "annotators", len(labels))
     here = ~np.isnan(labels)
     kept = labels[here]
-    who, n_annotators = codes(who[here], "annotators", len(kept))
+    who, n_annotators = kept_codes(annotators, "annotators", here)
     means = totals(who, kept, n_annotators) / sizes_of(who, n_annotators)
     estimand = f"{unit}-weighted share of A"
     if len(kept) == n_annotators:
@@ -546,36 +529,20 @@ def repetition_difference(
     >>> result.estimate, result.n
     (-0.25, 4)
     """
-    refuse_level(level)
-    chosen, second = _labels(chose_a, "chose_a"), _labels(is_second, "is_second")
-    if second.shape != chosen.shape:
-        raise ValueError(f"is_second: {len(second)} rows where chose_a has {len(chosen)}")
-    who, _ = codes(np.asarray(annotators), "annotators", len(chosen))
-    here = ~np.isnan(chosen) & ~np.isnan(second)
-    chosen, second = chosen[here], second[here]
-    who, n_annotators = codes(who[here], "annotators", len(chosen))
-    common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": "share of A in the repetition minus share of A before",
-        "unit": unit,
-        "n": n_annotators,
-        "n_clusters": n_annotators,
-        "n_rows": len(chosen),
-        "settings": {"null": 0.0, "level": level, "margin": margin, "method": "cv3"},
-    }
-    if len(chosen) == 0 or np.all(second == second[0]):
+    rows = _Halves.of(chose_a, is_second, annotators, "is_second")
+    common = rows.common(analysis, "share of A in the repetition minus share of A before", unit, level)
+    common["settings"]["margin"] = margin
+    if rows.is_one_sided:
         return Estimate(status="no_data", reason="one of the two has no label", **common)
-    shares = float(np.mean(chosen[second == 1])), float(np.mean(chosen[second == 0]))
-    common["detail"] = {"share_second": shares[0], "share_first": shares[1]}
-    common["warnings"] = clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit)
-    result = _clustered_slope(chosen, second, who, n_annotators, shares[0] - shares[1], level, common)
+    of_second, of_first = rows.shares
+    result = rows.difference(level, {**common, "detail": {"share_second": of_second, "share_first": of_first}})
     if margin is None or result.status != "ok":
         return result
     tost = equivalence.equivalence_from(
-        shares[0] - shares[1],
+        of_second - of_first,
         result.detail["se"],
         result.detail["df"],
-        n=n_annotators,
+        n=rows.n_annotators,
         null=0.0,
         margin=margin,
         significance=1 - level,
@@ -609,33 +576,65 @@ def _is_counted_as_two(agreed_on: FloatArray, counting: str) -> npt.NDArray[np.b
     return np.asarray(agreed_on == (1.0 if counting == "unless_both_a" else 0.0))
 
 
-def _clustered_slope(
-    response: FloatArray,
-    condition: FloatArray,
-    positions: IntArray,
-    n_clusters: int,
-    difference: float,
-    level: float,
-    common: dict[str, Any],
-) -> Estimate:
-    """The difference of two shares with a standard error over annotators, in the law's order of edge cases."""
-    if n_clusters < 2:
-        return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=difference, **common)
-    design = np.column_stack([np.ones(len(response)), condition])
-    try:
-        fit = clusters.clustered_regression(design, response, positions)
-    except ValueError:
-        reason = "one annotator alone has seen one of the two conditions"
-        return Estimate(status="not_identified", reason=reason, estimate=difference, **common)
-    se = math.sqrt(max(0.0, float(fit.covariance[1, 1])))
-    common = {**common, "detail": {**common["detail"], "se": se, "df": fit.df}}
-    if se < DEGENERATE:
-        return Estimate(status="zero_variance", reason="the standard error is 0", estimate=difference, **common)
-    return Estimate(
-        estimate=difference,
-        interval=basic.t_interval(difference, se, fit.df, level=level, bounds=(-1.0, 1.0), method="cv3_t"),
-        test=basic.t_test("clustered_t", difference, 0.0, se, fit.df)
-        if n_clusters >= clusters.TOO_FEW_CLUSTERS
-        else None,
-        **common,
-    )
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """Labels of two sides of a study (A shown first or second, the study or its repetition) that share annotators."""
+
+    chosen: FloatArray
+    side: FloatArray
+    annotators: IntArray
+    n_annotators: int
+
+    @classmethod
+    def of(cls, chose_a: npt.ArrayLike, side: npt.ArrayLike, annotators: npt.ArrayLike, name: str) -> "_Halves":
+        chosen, sides = _labels(chose_a, "chose_a"), _labels(side, name)
+        if sides.shape != chosen.shape:
+            raise ValueError(f"{name}: {len(sides)} rows where chose_a has {len(chosen)}")
+        here = ~np.isnan(chosen) & ~np.isnan(sides)
+        return cls(chosen[here], sides[here], *kept_codes(annotators, "annotators", here))
+
+    @property
+    def is_one_sided(self) -> bool:
+        return len(np.unique(self.side)) < 2
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """A's share where the side is 1, and where it is 0."""
+        return float(np.mean(self.chosen[self.side == 1])), float(np.mean(self.chosen[self.side == 0]))
+
+    def common(self, analysis: str, estimand: str, unit: str, level: float) -> dict[str, Any]:
+        refuse_level(level)
+        return {
+            "analysis": analysis,
+            "estimand": estimand,
+            "unit": unit,
+            "n": self.n_annotators,
+            "n_clusters": self.n_annotators,
+            "n_rows": len(self.chosen),
+            "settings": {"null": 0.0, "level": level, "method": "cv3"},
+        }
+
+    def difference(self, level: float, common: dict[str, Any]) -> Estimate:
+        """The difference of the two shares with a standard error over annotators, in the law's order of edge cases."""
+        difference = self.shares[0] - self.shares[1]
+        sizes = sizes_of(self.annotators, self.n_annotators)
+        common = {**common, "warnings": clusters.cluster_warnings(sizes, name=common["unit"])}
+        if self.n_annotators < 2:
+            return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=difference, **common)
+        design = np.column_stack([np.ones(len(self.chosen)), self.side])
+        try:
+            fit = clusters.clustered_regression(design, self.chosen, self.annotators)
+        except ValueError:
+            reason = "one annotator alone has seen one of the two conditions"
+            return Estimate(status="not_identified", reason=reason, estimate=difference, **common)
+        return clusters.t_estimate(
+            difference,
+            math.sqrt(max(0.0, float(fit.covariance[1, 1]))),
+            fit.df,
+            fewest=self.n_annotators,
+            level=level,
+            method="cv3_t",
+            null=0.0,
+            bounds=(-1.0, 1.0),
+            **common,
+        )

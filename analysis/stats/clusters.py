@@ -19,6 +19,7 @@ from analysis.stats.arrays import (
     FloatArray,
     IntArray,
     codes,
+    kept_codes,
     refuse_level,
     refuse_outside,
     sizes_of,
@@ -50,6 +51,32 @@ class Components(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class TwoWay(Record):
+    """The variance of a mean over rows that share annotators and items: over `annotators`, `items`, and both `combined`.
+
+    `combined` = V_a + V_i - V_ai, which chance can make smaller than either part, or negative.
+    """
+
+    annotators: float
+    items: float
+    combined: float
+
+    @property
+    def variance(self) -> float:
+        """The largest of the three: positive, and at its level with five annotators."""
+        return max(self.combined, self.annotators, self.items)
+
+    def detail(self) -> dict[str, Any]:
+        """The parts under the names that an estimate's detail gives them."""
+        return {
+            "variance_annotators": self.annotators,
+            "variance_items": self.items,
+            "variance_two_way": self.combined,
+            "is_maximum": self.combined <= max(self.annotators, self.items),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Regression(Record):
     """Least squares with a clustered covariance: `coefficients` (k,), `covariance` (k, k), `df` of the t reference."""
 
@@ -68,6 +95,44 @@ def effective_clusters(sizes: npt.ArrayLike) -> float:
     """
     array = vector(sizes, "sizes")
     return float(np.sum(array)) ** 2 / float(np.sum(array**2))
+
+
+def t_estimate(
+    estimate: float,
+    se: float,
+    df: float,
+    *,
+    fewest: int | None,
+    level: float,
+    method: str,
+    null: float | None = None,
+    test: str = "clustered_t",
+    bounds: tuple[float, float] | None = None,
+    reason: str = "the standard error is 0",
+    **common: Any,
+) -> Estimate:
+    """An estimate with a clustered standard error, by the law: its t interval, and from six clusters on the test of `null`.
+
+    `fewest` clusters are behind it (of annotators or of items, whichever are fewer); None says that its units are
+    independent, and tested however few. A standard error of 0 is `zero_variance`, for that `reason`: no interval and no
+    test rest on it. `common` holds the other fields of the Estimate, to whose detail `se` and `df` are added; without a
+    `null` nothing is tested.
+
+    >>> found = t_estimate(0.6, 0.05, 9, fewest=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
+    ...                    estimand="mean", unit="annotator", n=10)
+    >>> round(found.interval.low, 4), round(found.pvalue, 4), found.detail["df"]
+    (0.4869, 0.0766, 9)
+    """
+    common["detail"] = {**common.get("detail", {}), "se": se, "df": df}
+    if se < DEGENERATE:
+        return Estimate(status="zero_variance", reason=reason, estimate=estimate, **common)
+    tested = null is not None and (fewest is None or fewest >= TOO_FEW_CLUSTERS)
+    return Estimate(
+        estimate=estimate,
+        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method=method),
+        test=basic.t_test(test, estimate, null, se, df) if null is not None and tested else None,
+        **common,
+    )
 
 
 def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[Warning, ...]:
@@ -156,10 +221,9 @@ def clustered_mean(
         variance = cr1_variance(kept - mean, positions)
     se = math.sqrt(variance)
     cluster_means = sums / sizes
-    detail: dict[str, Any] = {"se": se, "df": df, "effective_clusters": effective, "n_missing": n_missing}
+    detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
     if n_clusters < TOO_FEW_CLUSTERS:
         detail["cluster_means"] = cluster_means
-    warnings = cluster_warnings(sizes, name=unit)
     by_cluster = basic.one_sample(
         cluster_means,
         null=mean if null is None else null,
@@ -172,27 +236,24 @@ def clustered_mean(
     )
     if null is None or n_clusters < TOO_FEW_CLUSTERS:
         by_cluster = replace(by_cluster, test=None, effect=None)
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the clusters' means coincide, so the standard error is 0",
-            estimate=mean,
-            interval=None if bounds is None else betting.betting_interval(cluster_means, level=level, bounds=bounds),
-            sensitivity=(by_cluster,),
-            warnings=warnings,
-            detail=detail,
-            **common,
-        )
-    tested = null is not None and n_clusters >= TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=mean,
-        interval=basic.t_interval(mean, se, df, level=level, bounds=bounds, method=f"{method}_t"),
-        test=basic.t_test("clustered_t", mean, null, se, df) if tested and null is not None else None,
+    result = t_estimate(
+        mean,
+        se,
+        df,
+        fewest=n_clusters,
+        level=level,
+        method=f"{method}_t",
+        null=null,
+        bounds=bounds,
+        reason="the clusters' means coincide, so the standard error is 0",
         sensitivity=(by_cluster,),
-        warnings=warnings,
+        warnings=cluster_warnings(sizes, name=unit),
         detail=detail,
         **common,
     )
+    if result.status == "ok" or bounds is None:
+        return result
+    return replace(result, interval=betting.betting_interval(cluster_means, level=level, bounds=bounds))
 
 
 def two_way_mean(
@@ -222,14 +283,12 @@ def two_way_mean(
     """
     refuse_level(level)
     array = vector(values, "values")
-    annotator_codes, _ = codes(np.asarray(annotators), "annotators", len(array))
-    item_codes, _ = codes(np.asarray(items), "items", len(array))
     here = ~np.isnan(array)
     kept = array[here]
     if bounds is not None:
         refuse_outside(kept, bounds, "values")
-    annotator_codes, n_annotators = codes(annotator_codes[here], "annotators", len(kept))
-    item_codes, n_items = codes(item_codes[here], "items", len(kept))
+    annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
+    item_codes, n_items = kept_codes(items, "items", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -245,45 +304,20 @@ def two_way_mean(
     mean = float(np.mean(kept))
     if min(n_annotators, n_items) == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    residuals = kept - mean
-    by_annotator = cr1_variance(residuals, annotator_codes)
-    by_item = cr1_variance(residuals, item_codes)
-    by_both = cr1_variance(residuals, annotator_codes * n_items + item_codes)
-    combined = by_annotator + by_item - by_both
-    variance = max(combined, by_annotator, by_item)
-    se, df = math.sqrt(variance), float(min(n_annotators, n_items) - 1)
-    detail = {
-        "se": se,
-        "df": df,
-        "variance_annotators": by_annotator,
-        "variance_items": by_item,
-        "variance_two_way": combined,
-        "is_maximum": combined <= max(by_annotator, by_item),
-        "n_annotators": n_annotators,
-        "n_items": n_items,
-        "n_missing": int((~here).sum()),
-    }
-    of_items = cluster_warnings(np.bincount(item_codes), name="item")
-    warnings = (
-        *cluster_warnings(np.bincount(annotator_codes), name="annotator"),
-        *(warning for warning in of_items if warning.code == "few_clusters"),
-    )
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the standard error is 0",
-            estimate=mean,
-            warnings=warnings,
-            detail=detail,
-            **common,
-        )
-    tested = null is not None and min(n_annotators, n_items) >= TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=mean,
-        interval=basic.t_interval(mean, se, df, level=level, bounds=bounds, method="two_way_t"),
-        test=basic.t_test("two_way_t", mean, null, se, df) if tested and null is not None else None,
-        warnings=warnings,
-        detail=detail,
+    spread = two_way_variance(kept - mean, annotator_codes, item_codes)
+    counts = {"n_annotators": n_annotators, "n_items": n_items, "n_missing": int((~here).sum())}
+    return t_estimate(
+        mean,
+        math.sqrt(spread.variance),
+        float(min(n_annotators, n_items) - 1),
+        fewest=min(n_annotators, n_items),
+        level=level,
+        method="two_way_t",
+        null=null,
+        test="two_way_t",
+        bounds=bounds,
+        warnings=two_way_warnings(annotator_codes, item_codes, unit=unit),
+        detail={**spread.detail(), **counts},
         **common,
     )
 
@@ -311,6 +345,30 @@ def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
     if n_clusters < 2:
         return 0.0
     return n_clusters / (n_clusters - 1) * float(np.sum(sums**2)) / len(residuals) ** 2
+
+
+def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArray) -> TwoWay:
+    """CR1 of a mean over annotators, over items and over both; codes from 0, all arrays of shape (n_rows,).
+
+    >>> spread = two_way_variance(np.array([0.5, -0.5, 0.5, -0.5]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    >>> spread.annotators, spread.items, round(spread.combined, 4), spread.variance
+    (0.0, 0.25, 0.1667, 0.25)
+    """
+    # Coded anew: the numbers of all possible pairs would need more room than there are rows.
+    pairs, _ = codes(annotators * (int(items.max()) + 1) + items, "pairs", len(residuals))
+    by_annotator, by_item, by_pair = (cr1_variance(residuals, labels) for labels in (annotators, items, pairs))
+    return TwoWay(by_annotator, by_item, by_annotator + by_item - by_pair)
+
+
+def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[Warning, ...]:
+    """`cluster_warnings` of the annotators, and of the items where they are few; codes of shape (n_rows,).
+
+    >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]
+    ['item']
+    """
+    of_items = cluster_warnings(np.bincount(items), name="item")
+    few = tuple(warning for warning in of_items if warning.code == "few_clusters")
+    return (*cluster_warnings(np.bincount(annotators), name=unit), *few)
 
 
 def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Components:
@@ -395,9 +453,8 @@ def clustered_regression(
 
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike, name: str) -> tuple[FloatArray, IntArray, int, int]:
     array = vector(values, "values")
-    positions, _ = codes(np.asarray(clusters), name, len(array))
     here = ~np.isnan(array)
-    kept_positions, n_clusters = codes(positions[here], name, int(here.sum()))
+    kept_positions, n_clusters = kept_codes(clusters, name, here)
     return array[here], kept_positions, n_clusters, int((~here).sum())
 
 

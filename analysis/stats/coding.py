@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from analysis.stats import bootstrap
+from analysis.stats import basic, bootstrap
 from analysis.stats.agreement import (
     Distance,
     category_codes,
@@ -160,7 +159,7 @@ def cohen_kappa(
         return Estimate(
             status="zero_variance", reason="the standard error is 0", estimate=kappa, detail=detail, **common
         )
-    z = float(special.ndtri((1 + level) / 2))
+    z = basic.normal_quantile(level)
     low, high = kappa - z * se, kappa + z * se
     if method == "fisher_z":
         centre, half = math.atanh(kappa), z * se / (1 - kappa**2)
@@ -357,22 +356,11 @@ def category_shares(
     }
     settings = {"level": level, "resamples": resamples, "excluded": sorted(excluded)}
     if common["n_rows"] == 0:
-        reason = "no label counts"
-        return tuple(
-            Estimate(status="no_data", reason=reason, settings={**settings, "category": name}, **common)
-            for name in names
-        )
+        return _by_name(names, settings, common, status="no_data", reason="no label counts")
     draws = _share_draws(table, resamples, rng)
-    return tuple(
-        _share(
-            float(table[:, column].sum() / totals.sum()),
-            draws[:, column],
-            settings={**settings, "category": name},
-            detail={"n_labels": int(table[:, column].sum())},
-            **common,
-        )
-        for column, name in enumerate(names)
-    )
+    counted = table.sum(axis=0)
+    details = [{"n_labels": int(count)} for count in counted]
+    return _by_name(names, settings, common, estimates=counted / counted.sum(), draws=draws, details=details)
 
 
 def category_share_differences(
@@ -414,27 +402,12 @@ def category_share_differences(
     }
     settings = {"level": level, "resamples": resamples, "excluded": sorted(excluded)}
     if min(ours.sum(), theirs.sum()) == 0:
-        return tuple(
-            Estimate(
-                status="no_data",
-                reason="no label counts in one of the conditions",
-                settings={**settings, "category": name},
-                **common,
-            )
-            for name in names
-        )
+        reason = "no label counts in one of the conditions"
+        return _by_name(names, settings, common, status="no_data", reason=reason)
     draws = _share_draws(ours, resamples, rng) - _share_draws(theirs, resamples, rng)
-    shares = [table.sum(axis=0) / table.sum() for table in (ours, theirs)]
-    return tuple(
-        _share(
-            float(shares[0][column] - shares[1][column]),
-            draws[:, column],
-            settings={**settings, "category": name},
-            detail={"share_x": float(shares[0][column]), "share_y": float(shares[1][column])},
-            **common,
-        )
-        for column, name in enumerate(names)
-    )
+    of_x, of_y = (table.sum(axis=0) / table.sum() for table in (ours, theirs))
+    details = [{"share_x": float(x), "share_y": float(y)} for x, y in zip(of_x, of_y, strict=True)]
+    return _by_name(names, settings, common, estimates=of_x - of_y, draws=draws, details=details)
 
 
 def _disagreement(weights: str | npt.ArrayLike | None, k: int) -> FloatArray:
@@ -523,9 +496,23 @@ def _share_draws(table: FloatArray, resamples: int, rng: np.random.Generator) ->
     return bootstrap.ratio_draws(kept, totals, bootstrap.multinomial_weights(len(kept), resamples, rng))
 
 
-def _share(estimate: float, draws: FloatArray, *, settings: dict[str, Any], **common: Any) -> Estimate:
-    common |= {"estimate": estimate, "settings": settings}
-    interval = bootstrap.percentile_interval(draws, settings["level"])
-    if interval is None or interval.high - interval.low < DEGENERATE:
-        return Estimate(status="zero_variance", reason="all resamples have the same share", **common)
-    return Estimate(interval=interval, **common)
+def _by_name(
+    names: Sequence[str],
+    settings: dict[str, Any],
+    common: dict[str, Any],
+    *,
+    estimates: FloatArray | None = None,
+    draws: FloatArray | None = None,
+    details: Sequence[dict[str, Any]] = (),
+    **undefined: Any,
+) -> tuple[Estimate, ...]:
+    """One estimate for each category, which its settings name; without `estimates` the same status for all."""
+    found = []
+    for column, name in enumerate(names):
+        named = {**common, "settings": {**settings, "category": name}}
+        if estimates is None or draws is None:
+            found.append(Estimate(**undefined, **named))
+            continue
+        named |= {"estimate": float(estimates[column]), "detail": details[column]}
+        found.append(bootstrap.percentile_estimate(draws[:, column], level=settings["level"], **named))
+    return tuple(found)

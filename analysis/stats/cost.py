@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, vector
+from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, vector
 from analysis.stats.leaderboard import worst_case_se
 from analysis.stats.results import Estimate, Interval, Record, Warning
 
@@ -133,10 +133,9 @@ def hourly_wage(
     if target is not None:
         _refuse_negative(target, "target")
     seconds = vector(elapsed_seconds, "elapsed_seconds")
-    positions, _ = codes(np.asarray(annotators), "annotators", len(seconds))
     here = seconds > 0
     kept = seconds[here]
-    positions, n_annotators = codes(positions[here], "annotators", len(kept))
+    positions, n_annotators = kept_codes(annotators, "annotators", here)
     n_missing = int(np.isnan(seconds).sum())
     common: dict[str, Any] = {
         "analysis": analysis,

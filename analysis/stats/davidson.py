@@ -21,11 +21,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats import basic
-from analysis.stats.arrays import DEGENERATE, FloatArray, codes, matrix, refuse_level, sizes_of, totals, vector
-from analysis.stats.bradley_terry import connected, reachable
-from analysis.stats.clusters import TOO_FEW_CLUSTERS, cluster_warnings
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
+from analysis.stats import basic, clusters
+from analysis.stats.arrays import (
+    FloatArray,
+    kept_codes,
+    matrix,
+    refuse_level,
+    sizes_of,
+    totals,
+    vector,
+)
+from analysis.stats.bradley_terry import compared_systems, connected, reachable
+from analysis.stats.results import Estimate, Interval, Record, Warning
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10
@@ -115,17 +122,13 @@ def davidson(
     """
     refuse_level(level)
     labels = vector(outcomes, "outcomes")
-    x, y = (_systems(systems, name, len(labels), n_systems) for systems, name in ((first, "first"), (second, "second")))
-    itself = np.flatnonzero(x == y)
-    if len(itself):
-        raise ValueError(f"second: row {int(itself[0])} compares system {int(x[itself[0]])} with itself")
+    x, y = compared_systems(first, second, len(labels), n_systems)
     wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
     if len(wrong):
         raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
-    who, _ = codes(np.asarray(annotators), "annotators", len(labels))
     here = ~np.isnan(labels)
     x, y, labels = x[here], y[here], labels[here]
-    who, n_annotators = codes(who[here], "annotators", len(labels))
+    who, n_annotators = kept_codes(annotators, "annotators", here)
 
     def table(rows: npt.NDArray[np.bool_], winner: npt.NDArray[np.int64], loser: npt.NDArray[np.int64]) -> FloatArray:
         cells = np.bincount(winner[rows] * n_systems + loser[rows], minlength=n_systems**2)
@@ -141,7 +144,7 @@ def davidson(
         "n_clusters": n_annotators,
         "n_rows": len(labels),
         "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
-        "warnings": cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
+        "warnings": clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
     }
 
     def covariance_of(fit: _Fit) -> FloatArray:
@@ -407,22 +410,19 @@ def _wald(
             estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
         )
     se = math.sqrt(max(0.0, variance))
-    if se < DEGENERATE:
-        return Estimate(
-            estimand=estimand, status="zero_variance", reason="the standard error is 0", estimate=value, **common
-        )
-    test = None
     if result.df is None:
-        half = float(special.ndtri((1 + result.level) / 2)) * se
-        interval = Interval(result.level, value - half, value + half, "wald")
-        if is_tested:
-            pvalue = min(1.0, 2 * float(special.ndtr(-abs(value / se))))
-            test = HypothesisTest(name="wald_z", null=0.0, statistic=value / se, pvalue=pvalue)
-    else:
-        interval = basic.t_interval(value, se, result.df, level=result.level, method="cr1_t")
-        if is_tested and common["n"] >= TOO_FEW_CLUSTERS:
-            test = basic.t_test("clustered_t", value, 0.0, se, result.df)
-    return Estimate(estimand=estimand, estimate=value, interval=interval, test=test, detail={"se": se}, **common)
+        return basic.wald(value, se, null=0.0 if is_tested else None, level=result.level, estimand=estimand, **common)
+    return clusters.t_estimate(
+        value,
+        se,
+        result.df,
+        fewest=common["n"],
+        level=result.level,
+        method="cr1_t",
+        null=0.0 if is_tested else None,
+        estimand=estimand,
+        **common,
+    )
 
 
 def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
@@ -450,19 +450,6 @@ def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
 def _undefined(status: str, reason: str, estimand: str, part: str, common: dict[str, Any]) -> Estimate:
     named = {**common, "analysis": f"{common['analysis']}.{part}"}
     return Estimate(estimand=estimand, status=status, reason=reason, **named)
-
-
-def _systems(values: npt.ArrayLike, name: str, length: int, n_systems: int) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.shape != (length,):
-        raise ValueError(f"{name}: expected {length} systems, got an array of shape {array.shape}")
-    if length and array.dtype.kind not in "iu":
-        raise ValueError(f"{name}: systems are numbered with integers")
-    array = array.astype(np.int64)
-    wrong = np.flatnonzero((array < 0) | (array >= n_systems))
-    if len(wrong):
-        raise ValueError(f"{name}: row {int(wrong[0])} is {int(array[wrong[0]])}, not one of {n_systems} systems")
-    return array
 
 
 def _counts(values: npt.ArrayLike, name: str) -> FloatArray:

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats import basic, bootstrap, clusters, groups, power
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, refuse_level, totals, vector
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
+from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, kept_codes, refuse_level, totals, vector
+from analysis.stats.results import Estimate, Record
 
 RESAMPLES = bootstrap.RESAMPLES
 NODES = 41
@@ -105,6 +105,19 @@ class HumanLikeness(Record):
     auc: Estimate
     share_human: Estimate
     bias: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class _Probits:
+    """What is made of z(H) and z(F): their weights, of machine and of human texts, and what it is called."""
+
+    estimand: str
+    machine: float
+    human: float
+
+
+SENSITIVITY = _Probits("marginal d' (pooled over annotators)", 1.0, -1.0)
+CRITERION = _Probits("marginal criterion c (above 0: leans to human)", -0.5, -0.5)
 
 
 def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:
@@ -376,20 +389,15 @@ def sensitivity(
     >>> result.estimand, round(result.estimate, 1), [other.analysis.split(".")[-1] for other in result.sensitivity]
     ("marginal d' (pooled over annotators)", 1.0, ['bootstrap', 'random_criterion', 'stratified'])
     """
-    weights = {1.0: 1.0, 0.0: -1.0}
-    name = "marginal d' (pooled over annotators)"
-    result = _signal(says, is_machine, annotators, items, weights, name, level=level, analysis=analysis, unit=unit)
-    if result.status in ("no_data", "not_identified"):
-        return result
     more: dict[str, Any] = {"level": level, "unit": unit}
+    result = _marginal(SENSITIVITY, says, is_machine, annotators, items, resamples, rng, analysis=analysis, **more)
+    if not result.sensitivity:
+        return result
     others = (
-        _resampled_signal(
-            says, is_machine, annotators, weights, name, resamples, rng, f"{analysis}.bootstrap", unit, level
-        ),
         random_criterion(says, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more),
         stratified_sensitivity(says, is_machine, annotators, analysis=f"{analysis}.stratified", **more),
     )
-    return replace(result, sensitivity=others, settings={**result.settings, "resamples": resamples})
+    return replace(result, sensitivity=(*result.sensitivity, *others))
 
 
 def criterion(
@@ -413,15 +421,9 @@ def criterion(
     >>> criterion(rng.random(400) < 0.3, truth, who, rng=rng, resamples=199).interval.low > 0
     True
     """
-    weights = {1.0: -0.5, 0.0: -0.5}
-    name = "marginal criterion c (above 0: leans to human)"
-    result = _signal(says, is_machine, annotators, items, weights, name, level=level, analysis=analysis, unit=unit)
-    if result.status in ("no_data", "not_identified"):
-        return result
-    other = _resampled_signal(
-        says, is_machine, annotators, weights, name, resamples, rng, f"{analysis}.bootstrap", unit, level
+    return _marginal(
+        CRITERION, says, is_machine, annotators, items, resamples, rng, analysis=analysis, level=level, unit=unit
     )
-    return replace(result, sensitivity=(other,), settings={**result.settings, "resamples": resamples})
 
 
 def stratified_sensitivity(
@@ -477,7 +479,7 @@ def stratified_sensitivity(
         return Estimate(status="n_lt_2", reason=reason, estimate=estimate, **common)
     without = np.log(left[0] / left[1])
     se = math.sqrt((n - 1) / n * float(np.sum((without - estimate) ** 2)))
-    return _t_estimate(estimate, se, n - 1, null=0.0, level=level, n=n, method="cv3_t", common=common)
+    return clusters.t_estimate(estimate, se, n - 1, fewest=n, level=level, method="cv3_t", null=0.0, **common)
 
 
 def random_criterion(
@@ -531,20 +533,8 @@ def random_criterion(
         return Estimate(status="failed", reason=found, **common)
     (d_prime, centre, spread), se = found
     detail = {"criterion": centre, "criterion_sd": spread, "marginal_d_prime": d_prime / math.sqrt(1 + spread**2)}
-    z = float(special.ndtri((1 + level) / 2))
-    tested = len(table) >= clusters.TOO_FEW_CLUSTERS
-    statistic = d_prime / se
-    return Estimate(
-        estimate=d_prime,
-        interval=Interval(level, d_prime - z * se, d_prime + z * se, "wald"),
-        test=HypothesisTest(
-            name="wald_z", null=0.0, statistic=statistic, pvalue=min(1.0, 2 * float(special.ndtr(-abs(statistic))))
-        )
-        if tested
-        else None,
-        detail={**detail, "se": se},
-        **common,
-    )
+    null = 0.0 if len(table) >= clusters.TOO_FEW_CLUSTERS else None
+    return basic.wald(d_prime, se, null=null, level=level, detail=detail, **common)
 
 
 def sensitivity_by_condition(
@@ -583,12 +573,9 @@ def sensitivity_by_condition(
     cells = 2 * arms + truths.astype(np.int64)
     who, _ = codes(np.asarray(annotators), "annotators", len(answers))
     what = None if items is None else codes(np.asarray(items), "items", len(answers))[0]
-    parts = {
-        "sensitivity": ("marginal d' (pooled over annotators)", 1.0, -1.0),
-        "criterion": ("marginal criterion c (above 0: leans to human)", -0.5, -0.5),
-    }
     results: dict[str, list[Estimate]] = {}
-    for part, (name, machine, human) in parts.items():
+    for part, probits in (("sensitivity", SENSITIVITY), ("criterion", CRITERION)):
+        name, machine, human = probits.estimand, probits.machine, probits.human
         for arm, label in enumerate(names):
             own = {2 * arm + 1: machine, 2 * arm: human}
             against = {2 * base + 1: -machine, 2 * base: -human}
@@ -649,11 +636,10 @@ def graded_auc(
     """
     refuse_level(level)
     array, truths = vector(ratings, "ratings"), _truths(is_machine, len(np.asarray(ratings)))
-    who, _ = codes(np.asarray(annotators), "annotators", len(array))
     what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
     here = ~np.isnan(array)
     kept, truths, n_rows = array[here], truths[here], int(here.sum())
-    who, n_annotators = codes(who[here], "annotators", n_rows)
+    who, n_annotators = kept_codes(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "P(machine rated above human) + half the ties",
@@ -692,26 +678,26 @@ def graded_auc(
         moves = np.where(truths > 0, (placements[0][place] - estimate) / n_machine, 0.0)
         moves += np.where(truths > 0, 0.0, (placements[1][place] - estimate) / n_human)
         moves *= n_rows
-        by_annotator, by_item = clusters.cr1_variance(moves, who), clusters.cr1_variance(moves, what)
-        both = clusters.cr1_variance(moves, codes(who * n_items + what, "pairs", n_rows)[0])
-        variance = max(by_annotator + by_item - both, by_annotator, by_item)
+        spread = clusters.two_way_variance(moves, who, what)
+        variance = spread.variance
         df, method = float(min(n_annotators, n_items) - 1), "two_way_t"
-        detail |= {"variance_annotators": by_annotator, "variance_items": by_item, "n_items": n_items}
+        detail |= {**spread.detail(), "n_items": n_items}
         if n_items < 2:
             return Estimate(status="n_lt_2", reason="one text has no spread", estimate=estimate, **common)
     drawn = _resampled_sums(np.hstack([machine, human]), resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
-    resampled = _percentile(draws, estimate=estimate, **{**common, "analysis": f"{analysis}.bootstrap"})
-    result = _t_estimate(
+    named = {**common, "analysis": f"{analysis}.bootstrap"}
+    resampled = bootstrap.percentile_estimate(draws, level=level, estimate=estimate, **named)
+    result = clusters.t_estimate(
         estimate,
         math.sqrt(variance),
         df,
-        null=0.5,
+        fewest=n_annotators if what is None else int(df) + 1,
         level=level,
-        n=n_annotators if what is None else int(df) + 1,
         method=method,
-        common=common,
+        null=0.5,
         bounds=(0.0, 1.0),
+        **common,
     )
     warned = clusters.cluster_warnings(np.bincount(who), name=unit)
     within = _within_auc(machine, human, level, {**common, "analysis": f"{analysis}.within", "detail": {}})
@@ -840,10 +826,9 @@ def session_drift(
     array, places = vector(values, "values"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where values has {len(array)}")
-    who, _ = codes(np.asarray(annotators), "annotators", len(array))
     here = ~np.isnan(array) & ~np.isnan(places)
     kept, places, n_rows = array[here], places[here], int(here.sum())
-    who, n_annotators = codes(who[here], "annotators", n_rows)
+    who, n_annotators = kept_codes(annotators, "annotators", here)
     sizes = np.bincount(who, minlength=n_annotators)
     centred = places - (totals(who, places, n_annotators) / np.maximum(1, sizes))[who]
     sums, squares = totals(who, centred * kept, n_annotators), totals(who, centred**2, n_annotators)
@@ -872,7 +857,7 @@ def session_drift(
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
     se = math.sqrt(clusters.cv3_variance(sums, squares))
     df = max(1.0, clusters.effective_clusters(squares) - 1)
-    result = _t_estimate(estimate, se, df, null=0.0, level=level, n=n, method="cv3_t", common=common)
+    result = clusters.t_estimate(estimate, se, df, fewest=n, level=level, method="cv3_t", null=0.0, **common)
     return replace(result, warnings=clusters.cluster_warnings(sizes[moving], name=unit))
 
 
@@ -1001,27 +986,32 @@ def _annotator_counts(
 ) -> tuple[int, FloatArray]:
     """The rows used, and hits, machine texts, false alarms, human texts of each annotator, (n_annotators, 4)."""
     answers, truths = _classes(says, is_machine)
-    who, _ = codes(np.asarray(annotators), "annotators", len(answers))
     here = ~np.isnan(answers)
-    who, n = codes(who[here], "annotators", int(here.sum()))
+    who, n = kept_codes(annotators, "annotators", here)
     said, truth = answers[here], truths[here]
     columns = (said * truth, truth, said * (1 - truth), 1 - truth)
     return int(here.sum()), np.stack([totals(who, column, n) for column in columns], axis=1)
 
 
-def _signal(
+def _marginal(
+    probits: _Probits,
     says: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None,
-    weights: dict[float, float],
-    estimand: str,
-    **more: Any,
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    analysis: str,
+    level: float,
+    unit: str,
 ) -> Estimate:
-    """A contrast of the two probits, with the four counts and the independent-answer standard error in detail."""
+    """A contrast of the two probits: clustered, beside it over resampled annotators; the four counts in detail."""
     answers, truths = _classes(says, is_machine)
+    weights = {1.0: probits.machine, 0.0: probits.human}
+    common: dict[str, Any] = {"estimand": probits.estimand, "level": level, "unit": unit}
     result = groups.cell_contrast(
-        answers, truths, weights, annotators, items, link="probit", corrected=True, estimand=estimand, **more
+        answers, truths, weights, annotators, items, link="probit", corrected=True, analysis=analysis, **common
     )
     settings = {key: value for key, value in result.settings.items() if key != "weights"}
     detail = {key: value for key, value in result.detail.items() if key != "cells"}
@@ -1034,21 +1024,25 @@ def _signal(
         reason = "needs answers to texts of both kinds"
         return replace(result, status=status, reason=reason, test=None, settings=settings, detail=detail)
     detail |= {"hit_rate": counts.hit_rate, "false_alarm_rate": counts.false_alarm_rate}
-    naive = counts.se_d_prime if weights[0.0] == -weights[1.0] else counts.se_criterion
-    return replace(result, settings=settings, detail={**detail, "se_independent": naive})
+    detail["se_independent"] = counts.se_d_prime if probits is SENSITIVITY else counts.se_criterion
+    if result.status == "not_identified":
+        return replace(result, settings=settings, detail=detail)
+    resampled = _resampled_probits(
+        probits, says, is_machine, annotators, resamples, rng, analysis=f"{analysis}.bootstrap", **common
+    )
+    return replace(result, settings={**settings, "resamples": resamples}, detail=detail, sensitivity=(resampled,))
 
 
-def _resampled_signal(
+def _resampled_probits(
+    probits: _Probits,
     says: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
-    weights: dict[float, float],
-    estimand: str,
     resamples: int,
     rng: np.random.Generator,
-    analysis: str,
-    unit: str,
+    *,
     level: float,
+    **common: Any,
 ) -> Estimate:
     """The same contrast over resampled annotators, from the counts of their distinct patterns of answers."""
     n_rows, table = _annotator_counts(says, is_machine, annotators)
@@ -1056,32 +1050,20 @@ def _resampled_signal(
     def contrast(sums: FloatArray) -> FloatArray:
         hits, n_machine, false, n_human = sums.T
         z_hit, z_false = special.ndtri((hits + 0.5) / (n_machine + 1)), special.ndtri((false + 0.5) / (n_human + 1))
-        found = weights[1.0] * z_hit + weights[0.0] * z_false
+        found = probits.machine * z_hit + probits.human * z_false
         return np.where((n_machine > 0) & (n_human > 0), found, np.nan)
 
     n = len(table)
-    draws = contrast(_resampled_sums(table, resamples, rng))
-    return _percentile(
-        draws,
-        analysis=analysis,
-        estimand=estimand,
-        unit=unit,
+    return bootstrap.percentile_estimate(
+        contrast(_resampled_sums(table, resamples, rng)),
+        level=level,
         n=n,
         n_clusters=n,
         n_rows=n_rows,
         estimate=float(contrast(table.sum(axis=0)[None])[0]),
         settings={"level": level, "resamples": resamples},
+        **common,
     )
-
-
-def _percentile(draws: FloatArray, **common: Any) -> Estimate:
-    """An estimate with the percentile interval of its draws, without one where they are undefined or all equal."""
-    defined = draws[np.isfinite(draws)]
-    level = common["settings"]["level"]
-    interval = bootstrap.percentile_interval(defined, level) if len(defined) > len(draws) / 2 else None
-    if interval is None or interval.high - interval.low < DEGENERATE:
-        return Estimate(status="zero_variance", reason="all resamples give the same value", **common)
-    return Estimate(interval=interval, **common)
 
 
 def _resampled_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -1091,30 +1073,6 @@ def _resampled_sums(table: FloatArray, resamples: int, rng: np.random.Generator)
     sizes = [min(bootstrap.BLOCK, resamples - start) for start in range(0, resamples, bootstrap.BLOCK)]
     blocks = [rng.multinomial(n, counts / n, size=size).astype(np.float64) @ patterns for size in sizes]
     return np.concatenate(blocks) if blocks else np.empty((0, table.shape[1]))
-
-
-def _t_estimate(
-    estimate: float,
-    se: float,
-    df: float,
-    *,
-    null: float,
-    level: float,
-    n: int,
-    method: str,
-    common: dict[str, Any],
-    bounds: tuple[float, float] | None = None,
-) -> Estimate:
-    """An estimate with its t interval and, from six clusters, its test."""
-    detail = {**common.get("detail", {}), "se": se, "df": df}
-    fields = {**common, "estimate": estimate, "detail": detail}
-    if se < DEGENERATE:
-        return Estimate(status="zero_variance", reason="the standard error is 0", **fields)
-    return Estimate(
-        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method=method),
-        test=basic.t_test("clustered_t", estimate, null, se, df) if n >= clusters.TOO_FEW_CLUSTERS else None,
-        **fields,
-    )
 
 
 def _placements(machine: FloatArray, human: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -1145,7 +1103,9 @@ def _within_auc(machine: FloatArray, human: FloatArray, level: float, common: di
     if n == 1:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
     se, df = math.sqrt(clusters.cv3_variance(wins, pairs)), max(1.0, clusters.effective_clusters(pairs) - 1)
-    return _t_estimate(estimate, se, df, null=0.5, level=level, n=n, method="cv3_t", common=common, bounds=(0.0, 1.0))
+    return clusters.t_estimate(
+        estimate, se, df, fewest=n, level=level, method="cv3_t", null=0.5, bounds=(0.0, 1.0), **common
+    )
 
 
 def _fit_criteria(

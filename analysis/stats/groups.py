@@ -21,6 +21,7 @@ from analysis.stats.arrays import (
     FloatArray,
     IntArray,
     codes,
+    kept_codes,
     matrix,
     refuse_level,
     refuse_outside,
@@ -682,24 +683,19 @@ def cell_contrast(
     if spread is None:
         reason = "one annotator alone gave the answers of a cell"
         return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
-    variance = float(spread.variance()[0])
-    se, df = math.sqrt(max(0.0, variance)), rows.df
-    detail |= {"se": se, "df": df, **spread.detail()}
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the standard error is 0",
-            estimate=estimate,
-            warnings=rows.warnings(unit),
-            detail=detail,
-            **common,
-        )
-    detail["detectable"] = _detectable(se, df, level)
-    tested = rows.n_clusters >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=estimate,
-        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method=rows.method),
-        test=basic.t_test("clustered_t", estimate, null, se, df) if tested else None,
+    se = math.sqrt(max(0.0, float(spread.variance()[0])))
+    detail |= spread.detail()
+    if se >= DEGENERATE:
+        detail["detectable"] = _detectable(se, rows.df, level)
+    return clusters.t_estimate(
+        estimate,
+        se,
+        rows.df,
+        fewest=rows.n_clusters,
+        level=level,
+        method=rows.method,
+        null=null,
+        bounds=bounds,
         warnings=rows.warnings(unit),
         detail=detail,
         **common,
@@ -813,13 +809,7 @@ class _Covariance:
     def detail(self) -> dict[str, Any]:
         if self.items is None or self.two_way is None:
             return {}
-        combined = float(self.two_way[0, 0])
-        return {
-            "variance_annotators": float(self.annotators[0, 0]),
-            "variance_items": float(self.items[0, 0]),
-            "variance_two_way": combined,
-            "is_maximum": combined <= max(float(self.annotators[0, 0]), float(self.items[0, 0])),
-        }
+        return clusters.TwoWay(*(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))).detail()
 
     def candidates(self) -> list[FloatArray]:
         """The covariances under each of which a joint hypothesis must be rejected."""
@@ -857,7 +847,6 @@ class _Rows:
     ) -> "_Rows":
         array = vector(values, "values")
         positions, found = _labelled(cells, "cells", len(array))
-        who, _ = codes(np.asarray(annotators), "annotators", len(array))
         what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
         place = {cell: column for column, cell in enumerate(wanted)}
         columns = np.array([place.get(cell, -1) for cell in found], dtype=np.int64)
@@ -865,7 +854,7 @@ class _Rows:
         chosen = column >= 0
         here = chosen & ~np.isnan(array)
         kept = array[here]
-        who, n_annotators = codes(who[here], "annotators", len(kept))
+        who, n_annotators = kept_codes(annotators, "annotators", here)
         n_items = 0
         if what is not None:
             what, n_items = codes(what[here], "items", len(kept))
@@ -888,11 +877,9 @@ class _Rows:
         return "cv3_t" if self.items is None else "two_way_t"
 
     def warnings(self, unit: str) -> tuple[Warning, ...]:
-        found = clusters.cluster_warnings(sizes_of(self.annotators, self.n_annotators), name=unit)
         if self.items is None:
-            return found
-        of_items = clusters.cluster_warnings(sizes_of(self.items, self.n_items), name="item")
-        return (*found, *(warning for warning in of_items if warning.code == "few_clusters"))
+            return clusters.cluster_warnings(sizes_of(self.annotators, self.n_annotators), name=unit)
+        return clusters.two_way_warnings(self.annotators, self.items, unit=unit)
 
     def covariance(self, gradients: FloatArray, means: FloatArray, *, is_jackknife: bool = False) -> _Covariance | None:
         """The covariance of contrasts whose derivatives by the cell means are `gradients` (n_contrasts, n_cells).

@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, betting, bootstrap, clusters, ranks
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, refuse_level, refuse_outside, totals, vector
+from analysis.stats.arrays import (
+    DEGENERATE,
+    FloatArray,
+    IntArray,
+    codes,
+    kept_codes,
+    refuse_level,
+    refuse_outside,
+    totals,
+    vector,
+)
 from analysis.stats.multiplicity import Family, adjusted
 from analysis.stats.results import MODES, Estimate, HypothesisTest, Interval, Record, Warning
 
@@ -196,7 +206,7 @@ def system_score(
             **common,
         )
     interval: Interval = basic.t_interval(estimate, se, found.df, level=level, bounds=BOUNDS, method="cv3_t")
-    share = float(np.unique(rows.values, return_counts=True)[1].max()) / len(rows.values)
+    share = basic.largest_share(rows.values)
     if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
         ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}
         warnings = (*warnings, Warning("ceiling", "warn", {"largest_share": share, **ends}))
@@ -281,25 +291,18 @@ def difference(
     if found is None:
         reason = "all answers of one system come from one annotator"
         return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
-    detail |= found.as_dict()
-    warnings = clusters.cluster_warnings(np.bincount(both.annotators), name=unit)
-    se = SCALE * math.sqrt(found.variance)
-    if se < DEGENERATE * SCALE:
-        return Estimate(
-            status="zero_variance",
-            reason="the difference does not vary, so the standard error is 0",
-            estimate=estimate,
-            warnings=warnings,
-            detail=detail,
-            **common,
-        )
-    tested = both.n_annotators >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=estimate,
-        interval=basic.t_interval(estimate, se, found.df, level=level, bounds=(-SCALE, SCALE), method="cv3_t"),
-        test=basic.t_test("clustered_t", estimate, 0.0, se, found.df) if tested else None,
-        warnings=warnings,
-        detail=detail,
+    return clusters.t_estimate(
+        estimate,
+        SCALE * math.sqrt(found.variance),
+        found.df,
+        fewest=both.n_annotators,
+        level=level,
+        method="cv3_t",
+        null=0.0,
+        bounds=(-SCALE, SCALE),
+        reason="the difference does not vary, so the standard error is 0",
+        warnings=clusters.cluster_warnings(np.bincount(both.annotators), name=unit),
+        detail={**detail, **found.as_dict()},
         **common,
     )
 
@@ -577,12 +580,10 @@ class _Rows:
     def of(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "_Rows":
         array = vector(values, "values")
         refuse_outside(array, (0.0, 1.0), "values")
-        item_codes, _ = codes(np.asarray(items), "items", len(array))
-        annotator_codes, _ = codes(np.asarray(annotators), "annotators", len(array))
         here = ~np.isnan(array)
         n = int(here.sum())
-        item_codes, n_items = codes(item_codes[here], "items", n)
-        annotator_codes, n_annotators = codes(annotator_codes[here], "annotators", n)
+        item_codes, n_items = kept_codes(items, "items", here)
+        annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
         return cls(array[here], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
 
     @property
@@ -649,18 +650,14 @@ def _variance(arms: Sequence[_Arm], *, items_sampled: bool, is_difference: bool)
     df = max(1.0, effective - 1)
     if not items_sampled or rows.n_items < 2:
         return _Variance(by_annotator, df, by_annotator, None, None, effective)
-    by_item = _squares(influence, rows.items)
-    by_cell = _squares(influence, rows.annotators * rows.n_items + rows.items)
+    # Influences are shares of the score already, where `cr1_variance` divides by the number of rows.
+    moves = influence * len(influence)
+    cells, _ = codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
+    by_item, by_cell = clusters.cr1_variance(moves, rows.items), clusters.cr1_variance(moves, cells)
     combined = by_annotator + by_item - by_cell
     # A difference that is paired by item must not be widened by what the pairing took out, so V_a is no floor there.
     variance = max(combined, by_item) if is_difference else max(combined, by_annotator, by_item)
     return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
-
-
-def _squares(influence: FloatArray, labels: IntArray) -> float:
-    _, positions = np.unique(labels, return_inverse=True)
-    sums = np.bincount(positions, influence)
-    return float(np.sum(sums**2)) * len(sums) / (len(sums) - 1) if len(sums) > 1 else 0.0
 
 
 def _equal_items(array: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:

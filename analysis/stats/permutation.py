@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, present, sizes_of, totals, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, kept_codes, present, sizes_of, totals, vector
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -132,10 +132,9 @@ def paired_systems(
     if first.shape != second.shape:
         raise ValueError(f"y: {len(second)} values where x has {len(first)}")
     labels = np.arange(len(first)) if annotators is None else np.asarray(annotators)
-    who, _ = codes(labels, "annotators", len(first))
     both = ~np.isnan(first) & ~np.isnan(second)
     first, second = first[both], second[both]
-    who, n_annotators = codes(who[both], "annotators", len(first))
+    who, n_annotators = kept_codes(labels, "annotators", both)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -201,14 +200,13 @@ def clustered_groups(
     _refuse(alternative, resamples)
     array = vector(values, "values")
     labels = np.asarray(annotators)
-    who, _ = codes(labels, "annotators", len(array))
     mask = np.asarray(is_x)
     if mask.shape != array.shape or mask.dtype != np.bool_:
         raise ValueError(f"is_x: expected {len(array)} booleans, got {mask.dtype} of shape {mask.shape}")
     here = ~np.isnan(array)
     n_missing = int((~here).sum())
     array, mask, labels = array[here], mask[here], labels[here]
-    who, n_annotators = codes(who[here], "annotators", len(array))
+    who, n_annotators = kept_codes(labels, "annotators", here)
     sizes = sizes_of(who, n_annotators)
     in_x = totals(who, mask.astype(np.float64), n_annotators)
     mixed = np.flatnonzero((in_x > 0) & (in_x < sizes))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, codes, refuse_level, vector
+from analysis.stats.arrays import DEGENERATE, FloatArray, kept_codes, refuse_level, vector
 from analysis.stats.results import Estimate, Warning
 
 
@@ -74,22 +74,18 @@ def prediction_powered_mean(
     estimate = float(np.mean(y)) - weight * (float(np.mean(f)) - float(np.mean(rest)))
     variance = float(np.var(y - weight * f, ddof=1)) / n + weight**2 * float(np.var(rest, ddof=1)) / len(rest)
     se = math.sqrt(variance)
-    detail |= {"weight": weight, "correlation": _correlation(y, f), "se": se, "df": n - 1}
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the standard error is 0",
-            estimate=estimate,
-            sensitivity=(alone,),
-            detail=detail,
-            **common,
-        )
     own = float(np.std(y, ddof=1)) / math.sqrt(n)
-    detail["se_ratio"] = se / own if own > DEGENERATE else None
-    return Estimate(
-        estimate=estimate,
-        interval=basic.t_interval(estimate, se, n - 1, level=level, bounds=bounds),
-        test=None if null is None else basic.t_test("prediction_powered_t", estimate, null, se, n - 1),
+    detail |= {"weight": weight, "correlation": _correlation(y, f), "se_ratio": _ratio(se, own)}
+    return clusters.t_estimate(
+        estimate,
+        se,
+        n - 1,
+        fewest=None,
+        level=level,
+        method="t",
+        null=null,
+        test="prediction_powered_t",
+        bounds=bounds,
         sensitivity=(alone,),
         detail=detail,
         **common,
@@ -128,9 +124,8 @@ def clustered_prediction_powered_mean(
     refuse_level(level)
     labels = np.asarray(annotators)
     given = vector(human, "human")
-    positions, _ = codes(labels, "annotators", len(given))
     y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
-    positions, n_annotators = codes(positions[~np.isnan(given)], "annotators", len(y))
+    positions, n_annotators = kept_codes(labels, "annotators", ~np.isnan(given))
     n = len(y)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -171,25 +166,22 @@ def clustered_prediction_powered_mean(
     between = float(np.var(defined, ddof=1)) * n_annotators / (n_annotators - 1)
     se = math.sqrt(between + weight**2 * spread_rest)
     effective = clusters.effective_clusters(np.bincount(positions))
-    df = max(1.0, effective - 1)
-    detail |= {"weight": weight, "correlation": _correlation(y, f), "se": se, "df": df, "effective_clusters": effective}
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the standard error is 0",
-            estimate=estimate,
-            sensitivity=(alone,),
-            warnings=warnings,
-            detail=detail,
-            **common,
-        )
-    own = alone.detail.get("se")
-    detail["se_ratio"] = se / own if own is not None and own > DEGENERATE else None
-    tested = null is not None and n_annotators >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=estimate,
-        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method="bootstrap_se_t"),
-        test=basic.t_test("prediction_powered_t", estimate, null, se, df) if tested and null is not None else None,
+    detail |= {
+        "weight": weight,
+        "correlation": _correlation(y, f),
+        "effective_clusters": effective,
+        "se_ratio": _ratio(se, alone.detail.get("se")),
+    }
+    return clusters.t_estimate(
+        estimate,
+        se,
+        max(1.0, effective - 1),
+        fewest=n_annotators,
+        level=level,
+        method="bootstrap_se_t",
+        null=null,
+        test="prediction_powered_t",
+        bounds=bounds,
         sensitivity=(alone,),
         warnings=warnings,
         detail=detail,
@@ -226,6 +218,11 @@ def _undefined(n: int, f: FloatArray, rest: FloatArray, *, unit: str) -> tuple[s
 def _weight(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:
     pooled = float(np.var(np.concatenate([f, rest]), ddof=1))
     return float(np.cov(y, f, ddof=1)[0, 1]) / (pooled * (1 + len(y) / len(rest)))
+
+
+def _ratio(se: float, own: float | None) -> float | None:
+    """Of the standard error to that of people alone."""
+    return None if own is None or own <= DEGENERATE else se / own
 
 
 def _correlation(y: FloatArray, f: FloatArray) -> float | None:

@@ -21,6 +21,7 @@ from analysis.stats.arrays import (
     FloatArray,
     IntArray,
     codes,
+    kept_codes,
     refuse_level,
     refuse_outside,
     sizes_of,
@@ -275,11 +276,10 @@ def cumulative_logit(
     names = np.asarray(systems)
     if names.shape != array.shape:
         raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
-    positions, _ = codes(np.asarray(annotators), "annotators", len(array))
     is_system = np.asarray(names == system)
     here = ~np.isnan(array) & (is_system | np.asarray(names == reference))
     kept, treated = array[here], is_system[here].astype(np.float64)
-    positions, n_annotators = codes(positions[here], "annotators", len(kept))
+    positions, n_annotators = kept_codes(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "log odds ratio of a higher rating, system against reference",
@@ -305,13 +305,16 @@ def cumulative_logit(
     if isinstance(fitted, str):
         return Estimate(status="failed", reason=fitted, detail=detail, **common)
     value, se = fitted
-    tested = n_annotators >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=value,
-        interval=basic.t_interval(value, se, n_annotators - 1, level=level, method="cr1_t"),
-        test=basic.t_test("clustered_t", value, 0.0, se, n_annotators - 1) if tested else None,
+    return clusters.t_estimate(
+        value,
+        se,
+        n_annotators - 1,
+        fewest=n_annotators,
+        level=level,
+        method="cr1_t",
+        null=0.0,
         warnings=clusters.cluster_warnings(sizes_of(positions, n_annotators), name=unit),
-        detail={**detail, "se": se, "odds_ratio": math.exp(min(700.0, value))},
+        detail={**detail, "odds_ratio": math.exp(min(700.0, value))},
         **common,
     )
 
@@ -347,13 +350,11 @@ def crossed_mixed(
     names = np.asarray(systems)
     if names.shape != array.shape:
         raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
-    annotator_codes, _ = codes(np.asarray(annotators), "annotators", len(array))
-    prompt_codes, _ = codes(np.asarray(prompts), "prompts", len(array))
     is_system = np.asarray(names == system)
     here = ~np.isnan(array) & (is_system | np.asarray(names == reference))
     kept, treated = array[here], is_system[here].astype(np.float64)
-    annotator_codes, n_annotators = codes(annotator_codes[here], "annotators", len(kept))
-    prompt_codes, n_prompts = codes(prompt_codes[here], "prompts", len(kept))
+    annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
+    prompt_codes, n_prompts = kept_codes(prompts, "prompts", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "difference of mean ratings, system - reference",
@@ -372,33 +373,27 @@ def crossed_mixed(
         return Estimate(status="n_lt_2", reason=reason, estimate=difference, **common)
     if float(np.std(kept)) < DEGENERATE:
         return Estimate(status="zero_variance", reason="all ratings are equal", estimate=difference, **common)
-    df = float(min(n_annotators, n_prompts) - 1)
     fitted = _fit_mixed(kept, treated, annotator_codes, prompt_codes)
     warnings: tuple[Warning, ...] = ()
     if isinstance(fitted, str):
         value, se = difference, _two_way_contrast_se(kept, treated, annotator_codes, prompt_codes)
         warnings = (Warning("mixed_not_converged", "warn", {"reason": fitted}),)
-        detail: dict[str, Any] = {"method": "two_way_cluster", "se": se, "df": df}
+        detail: dict[str, Any] = {"method": "two_way_cluster"}
     else:
         value, se, components = fitted
         total = sum(components.values())
-        detail = {"method": "mixed", "se": se, "df": df, "components": components}
+        detail = {"method": "mixed", "components": components}
         for name in ("annotator", "prompt"):
             detail[f"icc_{name}"] = components[name] / total if total > DEGENERATE else None
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance",
-            reason="the standard error is 0",
-            estimate=value,
-            detail=detail,
-            warnings=warnings,
-            **common,
-        )
-    tested = min(n_annotators, n_prompts) >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=value,
-        interval=basic.t_interval(value, se, df, level=level, method=f"{detail['method']}_t"),
-        test=basic.t_test(detail["method"], value, 0.0, se, df) if tested else None,
+    return clusters.t_estimate(
+        value,
+        se,
+        float(min(n_annotators, n_prompts) - 1),
+        fewest=min(n_annotators, n_prompts),
+        level=level,
+        method=f"{detail['method']}_t",
+        null=0.0,
+        test=detail["method"],
         warnings=(*warnings, *clusters.cluster_warnings(sizes_of(annotator_codes, n_annotators), name=unit)),
         detail=detail,
         **common,
@@ -500,9 +495,8 @@ def expected_utility(
     0.35
     """
     array = vector(values, "values")
-    positions, _ = codes(np.asarray(annotators), "annotators", len(array))
     here = ~np.isnan(array)
-    positions, n_annotators = codes(positions[here], "annotators", int(here.sum()))
+    positions, n_annotators = kept_codes(annotators, "annotators", here)
     means = totals(positions, array[here], n_annotators) / sizes_of(positions, n_annotators)
     result = basic.one_sample(
         means,
@@ -548,13 +542,9 @@ def position_effect(
     array, places = vector(ratings, "ratings"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where ratings has {len(array)}")
-    labels, _ = codes(np.asarray(annotators), "annotators", len(array))
-    groups = np.zeros(len(array), dtype=np.int64)
-    if systems is not None:
-        groups, _ = codes(np.asarray(systems), "systems", len(array))
     here = ~np.isnan(array) & ~np.isnan(places)
-    labels, n_annotators = codes(labels[here], "annotators", int(here.sum()))
-    groups, n_groups = codes(groups[here], "systems", int(here.sum()))
+    labels, n_annotators = kept_codes(annotators, "annotators", here)
+    groups, n_groups = kept_codes(np.zeros(len(array)) if systems is None else systems, "systems", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "change of the rating per place",
@@ -573,19 +563,15 @@ def position_effect(
         fit = clusters.clustered_regression(design, array[here], labels)
     except ValueError as problem:
         return Estimate(status="not_identified", reason=str(problem), **common)
-    value, se = float(fit.coefficients[-1]), math.sqrt(float(fit.covariance[-1, -1]))
-    warnings = clusters.cluster_warnings(sizes_of(labels, n_annotators), name=unit)
-    if se < DEGENERATE:
-        return Estimate(
-            status="zero_variance", reason="the standard error is 0", estimate=value, warnings=warnings, **common
-        )
-    tested = n_annotators >= clusters.TOO_FEW_CLUSTERS
-    return Estimate(
-        estimate=value,
-        interval=basic.t_interval(value, se, fit.df, level=level, method="cv3_t"),
-        test=basic.t_test("clustered_t", value, 0.0, se, fit.df) if tested else None,
-        warnings=warnings,
-        detail={"se": se, "df": fit.df},
+    return clusters.t_estimate(
+        float(fit.coefficients[-1]),
+        math.sqrt(float(fit.covariance[-1, -1])),
+        fit.df,
+        fewest=n_annotators,
+        level=level,
+        method="cv3_t",
+        null=0.0,
+        warnings=clusters.cluster_warnings(sizes_of(labels, n_annotators), name=unit),
         **common,
     )
 
@@ -704,7 +690,4 @@ def _two_way_contrast_se(ratings: FloatArray, treated: FloatArray, annotators: I
     n_x = float(treated.sum())
     n_y = len(treated) - n_x
     influence = np.where(treated == 1, (ratings - mean_x) / n_x, -(ratings - mean_y) / n_y) * len(ratings)
-    by_annotator = clusters.cr1_variance(influence, annotators)
-    by_prompt = clusters.cr1_variance(influence, prompts)
-    by_both = clusters.cr1_variance(influence, annotators * (int(prompts.max()) + 1) + prompts)
-    return math.sqrt(max(by_annotator + by_prompt - by_both, by_annotator, by_prompt))
+    return math.sqrt(clusters.two_way_variance(influence, annotators, prompts).variance)

@@ -360,7 +360,7 @@ def tau_asymmetry(
     found: tuple[Warning, ...] = ()
     if min(pvalue, spearman_pvalue) < significance:
         found = (Warning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),)
-    centre, half = math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))), _z(level) / math.sqrt(n - 3)
+    centre, half = math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))), basic.normal_quantile(level) / math.sqrt(n - 3)
     return Estimate(
         estimate=pearson,
         interval=Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z"),
@@ -713,7 +713,3 @@ def _correlation_test(correlation: float, n: int) -> tuple[float | None, float]:
         return None, 0.0
     statistic = correlation * math.sqrt((n - 2) / left)
     return statistic, min(1.0, 2 * float(special.stdtr(n - 2, -abs(statistic))))
-
-
-def _z(level: float) -> float:
-    return float(special.ndtri((1 + level) / 2))

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
 from analysis.stats.arrays import (
-    DEGENERATE,
     FloatArray,
     IntArray,
     codes,
@@ -144,23 +143,27 @@ def superiority(
         _resampled(first, second, of_x, of_y, estimate, level=level, resamples=resamples, rng=rng, common=common),
         _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode),
     )
-    if se < DEGENERATE:
-        return Estimate(status="zero_variance", reason="the standard error is 0", sensitivity=sensitivity, **common)
     df_x, df_y = (max(1.0, clusters.effective_clusters(sizes) - 1) for sizes in (size_x, size_y))
-    df = (part_x + part_y) ** 2 / (part_x**2 / df_x + part_y**2 / df_y)
+    parts = part_x**2 / df_x + part_y**2 / df_y
+    df = (part_x + part_y) ** 2 / parts if parts > 0 else min(df_x, df_y)
     is_one_each = groups_x == len(first) and groups_y == len(second)
     warnings: tuple[Warning, ...] = ()
     if not is_one_each:
         found = [*clusters.cluster_warnings(size_x, name=unit), *clusters.cluster_warnings(size_y, name=unit)]
         warnings = tuple({warning.code: warning for warning in found}.values())
-    tested = is_one_each or min(groups_x, groups_y) >= clusters.TOO_FEW_CLUSTERS
     name = "brunner_munzel" if is_one_each else "clustered_brunner_munzel"
-    return Estimate(
-        interval=basic.t_interval(estimate, se, df, level=level, bounds=BOUNDS, method=f"{name}_t"),
-        test=basic.t_test(name, estimate, 0.5, se, df) if tested else None,
+    return clusters.t_estimate(
+        se=se,
+        df=df,
+        level=level,
+        method=f"{name}_t",
+        null=0.5,
+        test=name,
+        bounds=BOUNDS,
         sensitivity=sensitivity,
         warnings=warnings,
-        **{**common, "detail": {**detail, "se": se, "df": df}},
+        fewest=None if is_one_each else min(groups_x, groups_y),
+        **common,
     )
 
 
