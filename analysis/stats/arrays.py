@@ -41,6 +41,21 @@ def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
     return array
 
 
+def binary(values: npt.ArrayLike, name: str) -> FloatArray:
+    """`values` as a one-dimensional array of 0 and 1, NaN where missing; see `vector`.
+
+    >>> binary([1, 0, 0.5], "says")
+    Traceback (most recent call last):
+        ...
+    ValueError: says: row 2 is 0.5, neither 0 nor 1
+    """
+    array = vector(values, name)
+    strange = np.flatnonzero(~np.isnan(array) & (array != 0) & (array != 1))
+    if len(strange):
+        raise ValueError(f"{name}: row {int(strange[0])} is {array[strange[0]]:g}, neither 0 nor 1")
+    return array
+
+
 def present(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     """The values that are not missing, and how many were.
 
@@ -124,7 +139,13 @@ def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -
 
 
 def refuse_level(level: float) -> None:
-    """Raises ValueError unless `level` is a confidence level, strictly between 0 and 1."""
+    """Raises ValueError unless `level` is a confidence level, strictly between 0 and 1.
+
+    >>> refuse_level(95)
+    Traceback (most recent call last):
+        ...
+    ValueError: level: 95 is not strictly between 0 and 1
+    """
     if not 0 < level < 1:
         raise ValueError(f"level: {level!r} is not strictly between 0 and 1")
 

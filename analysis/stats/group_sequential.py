@@ -12,7 +12,7 @@ the numerical integration is that of Armitage, McPherson and Rowe 1969.
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_outside, vector
+from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
 MAX_LOOKS = 5
@@ -250,7 +251,7 @@ class _Continuing:
     def after(self, time: float, bound: float) -> "_Continuing":
         """The same, of those who go on from `time`."""
         root, sd = math.sqrt(time), math.sqrt(time - self.time)
-        nodes, weights = _quadrature()
+        nodes, weights = gauss_legendre(NODES)
         # Nothing lives far from the drift, so an infinite boundary needs no wide rule.
         low = max(-bound * root, self.drift * time - 9 * root)
         high = min(bound * root, self.drift * time + 9 * root)
@@ -264,12 +265,6 @@ class _Continuing:
         density = np.exp(-0.5 * (distance / sd) ** 2) / (sd * math.sqrt(2 * math.pi)) @ self.mass
         following.mass = density * weights * (high - low) / 2
         return following
-
-
-@cache
-def _quadrature() -> tuple[FloatArray, FloatArray]:
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    return np.asarray(nodes, dtype=np.float64), np.asarray(weights, dtype=np.float64)
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from statsmodels.stats import inter_rater
 
 from analysis.stats import agreement
+from analysis.stats.agreement import _alpha, _counts
 from analysis.stats.results import plain
 from tests.analysis.stats.golden import golden
 
@@ -73,12 +74,12 @@ def test_resampling_counts_is_resampling_units(level):
     counts, values = four_coders()
     usable = counts[counts.sum(axis=1) > 1]
     chosen = rng(5).integers(0, len(usable), len(usable))
-    patterns, weights = agreement._patterns(usable)
+    patterns, weights = _counts.patterns_of(usable)
     drawn = np.array([[sum(np.array_equal(usable[c], p) for c in chosen) for p in patterns]], float)
     assert weights.sum() == len(usable)
     direct = agreement.krippendorff_alpha(usable[chosen], values, level_of_measurement=level, rng=rng(), resamples=9)
-    distances, _ = agreement._disagreement(values, len(values), level, None)
-    assert_allclose(agreement._alphas(patterns, drawn, distances)[0], direct.estimate, atol=1e-10)
+    distances, _ = _alpha._disagreement(values, len(values), level, None)
+    assert_allclose(_alpha._alphas(patterns, drawn, distances)[0], direct.estimate, atol=1e-10)
 
 
 def test_two_values_have_one_alpha_at_every_level():

@@ -10,6 +10,7 @@ from scipy import integrate, special, stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 from analysis.stats import basic, clusters, detection, groups, multiplicity
+from analysis.stats.detection import _answers
 from analysis.stats.results import plain
 from tests.analysis.stats.golden import golden
 
@@ -266,7 +267,7 @@ def test_the_random_criterion_likelihood_is_that_of_the_integral():
     ratings, truth, who, _ = study(9, n_annotators=40)
     says = says_of(ratings)
     found = detection.random_criterion(says, truth, who)
-    table = detection._annotator_counts(says, truth, who)[1]
+    table = _answers.annotator_counts(says, truth, who)[1]
 
     z = np.linspace(-9, 9, 4001)
 

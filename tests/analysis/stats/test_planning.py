@@ -21,6 +21,7 @@ from analysis.stats import (
     sequential,
     spa,
 )
+from analysis.stats.planning import _search, _simulation
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("planning")
@@ -171,15 +172,15 @@ def test_leaderboards_and_utilities_are_planned_with_their_analyses():
 
 def captured_outcomes(plan, seed, runs):
     """The outcomes of a planner's runs, made in one block so that its generator makes what ours makes."""
-    kept, simulate = [], planning.simulate
+    kept, simulate = [], _simulation.simulate
 
     def watched(*args, **more):
         kept.append(simulate(*args, **more))
         return kept[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "BLOCKS", 1)
-        patch.setattr(planning, "simulate", watched)
+        patch.setattr(_simulation, "BLOCKS", 1)
+        patch.setattr(_search, "simulate", watched)
         plan(rng=rng(seed), options=planning.Options(runs=runs))
     return kept[0]
 
@@ -396,7 +397,7 @@ def test_the_search_for_a_detectable_effect_uses_the_same_random_numbers_through
         states.append(json.dumps(more["rng"].bit_generator.state))
         return simulate(*args, **more)
 
-    monkeypatch.setattr(planning, "simulate", watched)
+    monkeypatch.setattr(_search, "simulate", watched)
     planning.plan_choice(30, 4, 0.3, rng=rng(17), options=options(runs=40, find_detectable=True))
     assert len(states) == 2 + planning.HALVINGS and len(set(states[1:])) == 1 and states[0] != states[1]
 

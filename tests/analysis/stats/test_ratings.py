@@ -6,8 +6,10 @@ import pytest
 import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 from scipy import stats
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analysis.stats import clusters, ratings
+from analysis.stats.ratings import _mixed, _ordinal
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("basic")
@@ -129,7 +131,7 @@ def test_cumulative_logit_on_two_points_is_the_log_odds_ratio():
     annotators = np.r_[np.arange(30), np.arange(30)]
     result = ratings.cumulative_logit(np.r_[x, y], ["x"] * 30 + ["y"] * 30, annotators, system="x", reference="y")
     odds = [np.mean(part == 2) / np.mean(part == 1) for part in (x, y)]
-    assert_allclose(result.estimate, math.log(odds[0] / odds[1]), atol=1e-4)
+    assert_allclose(result.estimate, math.log(odds[0] / odds[1]), rtol=1e-12)
     assert_allclose(result.detail["by_threshold"], [math.log(odds[0] / odds[1])])
     assert (result.n, result.n_rows, result.interval.method) == (30, 60, "cr1_t")
 
@@ -140,8 +142,39 @@ def test_cumulative_logit_mirrors_and_ignores_the_distance_of_points():
     straight = ratings.cumulative_logit(values, systems, who, system="x", reference="y")
     mirrored = ratings.cumulative_logit(values, systems, who, system="y", reference="x")
     curved = ratings.cumulative_logit(np.exp(values), systems, who, system="x", reference="y")
-    assert_allclose(mirrored.estimate, -straight.estimate, atol=1e-3)
-    assert_allclose([curved.estimate, curved.detail["se"]], [straight.estimate, straight.detail["se"]], atol=1e-6)
+    assert_allclose([mirrored.estimate, mirrored.detail["se"]], [-straight.estimate, straight.detail["se"]], rtol=1e-9)
+    assert_allclose([curved.estimate, curved.detail["se"]], [straight.estimate, straight.detail["se"]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("difference", [0.1, 1.5, 3.0])
+def test_cumulative_logit_agrees_with_statsmodels(difference):
+    x, y, annotators, prompts = paired_rows(8, difference=difference)
+    values, systems, who, _ = long(x, y, annotators, prompts)
+    ours = ratings.cumulative_logit(values, systems, who, system="x", reference="y")
+    theirs = OrderedModel(values, (systems == "x").astype(float)[:, None], distr="logit").fit(
+        method="newton", disp=0, tol=1e-12, cov_type="cluster", cov_kwds={"groups": who}
+    )
+    # Their gradient and curvature are numerical, which is what their digits end at.
+    assert_allclose([ours.estimate, ours.detail["se"]], [theirs.params[0], theirs.bse[0]], rtol=2e-5)
+
+
+def test_the_ordinal_likelihood_has_its_own_derivatives():
+    counts, point = np.array([[4.0, 7, 2, 5], [1, 6, 9, 8]]), np.array([-1.2, 0.1, 1.4, 0.6])
+    step = 1e-5 * np.eye(4)
+    here = _ordinal._Cumulative.at(point, counts)
+    rise = [
+        _ordinal._Cumulative.at(point + move, counts).log_likelihood
+        - _ordinal._Cumulative.at(point - move, counts).log_likelihood
+        for move in step
+    ]
+    turn = [
+        _ordinal._Cumulative.at(point + move, counts).slope - _ordinal._Cumulative.at(point - move, counts).slope
+        for move in step
+    ]
+    assert_allclose(here.slope, np.array(rise) / 2e-5, rtol=1e-7)
+    assert_allclose(here.information, -np.array(turn) / 2e-5, rtol=1e-6, atol=1e-6)
+    assert_allclose(np.einsum("ik,ikp->p", counts, here.scores), here.slope, rtol=1e-12)
+    assert _ordinal._Cumulative.at(np.array([0.2, 0.1, 1.4, 0.6]), counts).log_likelihood == -math.inf
 
 
 def test_cumulative_logit_failures_are_statuses(monkeypatch):
@@ -152,7 +185,7 @@ def test_cumulative_logit_failures_are_statuses(monkeypatch):
     assert ratings.cumulative_logit([3] * 8, systems, who, **call).status == "zero_variance"
     assert ratings.cumulative_logit([3] * 4 + [None] * 4, systems, who, **call).status == "no_data"
     assert ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, [1] * 8, **call).status == "n_lt_2"
-    monkeypatch.setattr(ratings, "_fit_ordered", lambda *_: "the fit did not converge")
+    monkeypatch.setattr(_ordinal, "_fit_ordered", lambda *_: "the fit did not converge")
     failed = ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, who, **call)
     assert (failed.status, failed.reason, failed.test) == ("failed", "the fit did not converge", None)
 
@@ -174,7 +207,7 @@ def test_the_crossed_mixed_model_agrees_with_the_formula_interface():
 
 def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(monkeypatch):
     x, y, annotators, prompts = paired_rows(7)
-    monkeypatch.setattr(ratings, "_fit_mixed", lambda *_: "the fit did not converge")
+    monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
     result = ratings.crossed_mixed(*long(x, y, annotators, prompts), system="x", reference="y")
     wanted = clusters.two_way_mean(x - y, annotators, prompts)
     assert result.status == "ok" and result.warned("mixed_not_converged")

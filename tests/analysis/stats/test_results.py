@@ -14,11 +14,13 @@ import analysis.stats
 from analysis.stats.results import SCHEMA, Effect, Estimate, HypothesisTest, Interval, Record, Warning, plain
 
 MODULES = [module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats.")]
+# A package shows what it makes of its private modules.
 DATACLASSES = {
     member
     for name in MODULES
-    for member in vars(importlib.import_module(name)).values()
-    if inspect.isclass(member) and dataclasses.is_dataclass(member) and not member.__name__.startswith("_")
+    if "._" not in name
+    for label, member in vars(importlib.import_module(name)).items()
+    if inspect.isclass(member) and dataclasses.is_dataclass(member) and not label.startswith("_")
 }
 # What a caller hands in and nobody stores: it holds functions.
 INPUTS = {"Options"}

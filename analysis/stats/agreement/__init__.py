@@ -1,0 +1,30 @@
+"""How far annotators agree, and how far a second half of them would have said the same.
+
+Agreement is information about the people and the question, not only about quality: low agreement on a question of
+taste means that tastes differ. No adjectives are attached to the numbers. A coefficient corrected for chance also
+depends on how often each answer is given, so the share of agreement and the prevalence stand beside every one of them.
+"""
+
+from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha
+from analysis.stats.agreement._intraclass import ICC_KINDS, intraclass_correlation
+from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
+from analysis.stats.agreement._places import PositionSystemAgreement, position_and_system
+from analysis.stats.agreement._split_half import split_half_reliability
+from analysis.stats.agreement._tables import category_codes, category_table, count_table, listed
+
+__all__ = [
+    "Distance",
+    "ICC_KINDS",
+    "LEVELS",
+    "PositionSystemAgreement",
+    "category_codes",
+    "category_table",
+    "count_table",
+    "fleiss_kappa",
+    "gwet_ac1",
+    "intraclass_correlation",
+    "krippendorff_alpha",
+    "listed",
+    "position_and_system",
+    "split_half_reliability",
+]

@@ -1,0 +1,143 @@
+"""Agreement corrected for chance: Fleiss' kappa and Gwet's AC1."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.agreement._counts import checked_counts, mean_agreement, not_pairable, patterns_of, resampled_units
+from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.results import Estimate
+
+
+def fleiss_kappa(
+    counts: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = 999,
+    rng: np.random.Generator,
+    analysis: str = "fleiss_kappa",
+    unit: str = "item",
+    mode: str = "recommended",
+) -> Estimate:
+    """Fleiss' kappa for any number of raters per item, with a bootstrap interval over items.
+
+    `counts` has shape (n_items, n_categories), how often each category was given to each item (see `category_table`).
+    Items with one rating are left out and counted in detail["n_unpairable"]; `n` counts the others. With
+    n_ij ratings j among n_i: P_i = (sum_j n_ij^2 - n_i) / (n_i (n_i - 1)), p_j = the mean over items of n_ij / n_i,
+    kappa = (mean P_i - sum p_j^2) / (1 - sum p_j^2); with equal n_i this is Fleiss' own. detail has mean P_i
+    ("percent_agreement"), the agreement expected by chance and the prevalence p_j. All ratings in one category:
+    `not_identified`, the percentage of agreement in detail.
+
+    Source: Fleiss 1971, Measuring nominal scale agreement among many raters; used in Thorleiksdottir et al. 2021,
+    section 4, where the choices were coded by place on the screen: see `position_and_system`.
+
+    >>> result = fleiss_kappa([[3, 0], [1, 3], [0, 3], [2, 0]], rng=np.random.default_rng(0))
+    >>> round(result.estimate, 6), result.detail["percent_agreement"]
+    (0.746032, 0.875)
+    """
+    return _chance_corrected(
+        counts,
+        _by_squares,
+        estimand="Fleiss' kappa",
+        level=level,
+        resamples=resamples,
+        rng=rng,
+        analysis=analysis,
+        unit=unit,
+        mode=mode,
+    )
+
+
+def gwet_ac1(
+    counts: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = 999,
+    rng: np.random.Generator,
+    analysis: str = "gwet_ac1",
+    unit: str = "item",
+    mode: str = "recommended",
+) -> Estimate:
+    """Gwet's AC1: agreement corrected for a chance that shrinks, rather than grows, where one answer prevails.
+
+    `counts` as for `fleiss_kappa`, with a column for every category that was offered, chosen or not. With the same
+    P_i and p_j over k categories: P_e = sum p_j (1 - p_j) / (k - 1), AC1 = (mean P_i - P_e) / (1 - P_e). Defined also
+    where everyone said the same, then 1. Fewer than two categories: `not_identified`.
+
+    Source: Gwet 2008, Computing inter-rater reliability and its variance in the presence of high agreement.
+
+    >>> prevalent = [[10, 0]] * 9 + [[9, 1]]
+    >>> round(gwet_ac1(prevalent, rng=np.random.default_rng(0)).estimate, 2)
+    0.98
+    >>> round(fleiss_kappa(prevalent, rng=np.random.default_rng(0)).estimate, 2)
+    -0.01
+    """
+    return _chance_corrected(
+        counts,
+        _by_spread,
+        estimand="Gwet's AC1",
+        level=level,
+        resamples=resamples,
+        rng=rng,
+        analysis=analysis,
+        unit=unit,
+        mode=mode,
+    )
+
+
+def _by_squares(shares: FloatArray) -> FloatArray:
+    return np.asarray(np.sum(shares**2, axis=1), dtype=np.float64)
+
+
+def _by_spread(shares: FloatArray) -> FloatArray:
+    return np.asarray(np.sum(shares * (1 - shares), axis=1) / (shares.shape[1] - 1), dtype=np.float64)
+
+
+def _chance_corrected(
+    counts: npt.ArrayLike,
+    expected_by_chance: Callable[[FloatArray], FloatArray],
+    *,
+    estimand: str,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    analysis: str,
+    unit: str,
+    mode: str,
+) -> Estimate:
+    refuse_level(level)
+    table = checked_counts(counts)
+    ratings = table.sum(axis=1)
+    pairable = table[ratings > 1]
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "mode": mode,
+        "n": len(pairable),
+        "n_rows": int(pairable.sum()),
+        "settings": {"level": level, "resamples": resamples},
+    }
+    detail: dict[str, Any] = {"n_unpairable": int(np.sum(ratings <= 1)), "n_categories": table.shape[1]}
+    if len(pairable) == 0:
+        return not_pairable(table, detail, common)
+    patterns, weights = patterns_of(pairable)
+    agreed, shares = mean_agreement(patterns, weights[None, :].astype(np.float64))
+    detail |= {"percent_agreement": float(agreed[0]), "prevalence": shares[0]}
+    if table.shape[1] < 2:
+        return Estimate(status="not_identified", reason="there is one category only", detail=detail, **common)
+    chance = float(expected_by_chance(shares)[0])
+    detail |= {"expected_agreement": chance, "raters_per_item": [int(ratings[ratings > 1].min()), int(ratings.max())]}
+    if 1 - chance < DEGENERATE:
+        return Estimate(status="not_identified", reason="all ratings are in one category", detail=detail, **common)
+
+    def coefficients(drawn: FloatArray) -> FloatArray:
+        agreeing, prevalence = mean_agreement(patterns, drawn)
+        by_chance = expected_by_chance(prevalence)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(1 - by_chance < DEGENERATE, np.nan, (agreeing - by_chance) / (1 - by_chance))
+
+    estimate = (float(agreed[0]) - chance) / (1 - chance)
+    return resampled_units(estimate, weights, coefficients, rng=rng, detail=detail, **common)

@@ -1,0 +1,109 @@
+"""Whether one half of the annotators would have said what the other half said."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level
+from analysis.stats.bootstrap import percentile_interval
+from analysis.stats.results import Estimate, Warning
+
+
+def split_half_reliability(
+    scores: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    splits: int = 500,
+    resamples: int = 999,
+    rng: np.random.Generator,
+    analysis: str = "split_half_reliability",
+    unit: str = "item",
+    mode: str = "recommended",
+) -> Estimate:
+    """How well the mean scores of one random half of the annotators predict those of the other half.
+
+    `scores` has shape (n_annotators, n_items), NaN where an annotator did not score the item. For each of `splits`
+    random halvings of the annotators the items' means in both halves are correlated (Pearson, over items scored in
+    both) and stepped up to all annotators by Spearman and Brown, 2 r / (1 + r); the estimate is their mean. The
+    interval is the percentile bootstrap over items, each resample with a random halving of its own, so it holds both
+    sources of chance. `n` counts items. Fewer than three items, or fewer than two annotators: `not_identified`.
+
+    >>> truth = np.arange(8.0)
+    >>> scores = truth + np.random.default_rng(0).normal(0, 0.1, (10, 8))
+    >>> split_half_reliability(scores, rng=np.random.default_rng(1)).estimate > 0.99
+    True
+    """
+    refuse_level(level)
+    table = matrix(scores, "scores")
+    here = ~np.isnan(table)
+    table = table[here.any(axis=1)][:, here.any(axis=0)]
+    here = ~np.isnan(table)
+    n_annotators, n_items = table.shape
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "split-half reliability of the items' means (Spearman-Brown)",
+        "unit": unit,
+        "mode": mode,
+        "n": n_items,
+        "n_rows": int(here.sum()),
+        "settings": {"level": level, "splits": splits, "resamples": resamples},
+        "detail": {"n_annotators": n_annotators},
+    }
+    if table.size == 0:
+        return Estimate(status="no_data", reason="no score to analyse", **common)
+    if n_items < 3 or n_annotators < 2:
+        return Estimate(status="not_identified", reason="needs three items and two annotators", **common)
+    filled, ones = np.where(here, table, 0.0), here.astype(np.float64)
+    first, second = _halves(filled, ones, max(splits, 1), rng)
+    correlations = _weighted_correlations(first, second, np.ones((len(first), n_items)))
+    defined = _stepped_up(correlations)
+    defined = defined[np.isfinite(defined)]
+    if len(defined) <= len(first) / 2:
+        return Estimate(status="not_identified", reason="the halves share too few items that differ", **common)
+    first, second = _halves(filled, ones, resamples, rng)
+    weights = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=resamples).astype(np.float64)
+    draws = _stepped_up(_weighted_correlations(first, second, weights))
+    finite = draws[np.isfinite(draws)]
+    warnings: tuple[Warning, ...] = ()
+    if len(finite) < resamples:
+        warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(finite) / resamples}),)
+    interval = percentile_interval(finite, level) if len(finite) > resamples / 2 else None
+    return Estimate(estimate=float(np.mean(defined)), interval=interval, warnings=warnings, **common)
+
+
+def _halves(
+    filled: FloatArray, ones: FloatArray, splits: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """The items' means in the two halves of `splits` random halvings; NaN where a half did not score an item."""
+    n_annotators = len(filled)
+    order = np.argsort(rng.random((splits, n_annotators)), axis=1)
+    # With an odd number the extra annotator falls to either half, so neither is systematically the larger.
+    size = n_annotators // 2 + (rng.integers(0, 2, size=splits) if n_annotators % 2 else np.zeros(splits, dtype=int))
+    in_first = (order < size[:, None]).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = (in_first @ filled) / (in_first @ ones)
+        second = ((1 - in_first) @ filled) / ((1 - in_first) @ ones)
+    return first, second
+
+
+def _weighted_correlations(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Pearson's correlation of each row over its items, weighted; NaN under three items or without variance."""
+    usable = ~np.isnan(first) & ~np.isnan(second)
+    weight = np.where(usable, weights, 0.0)
+    x, y = np.where(usable, first, 0.0), np.where(usable, second, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weight.sum(axis=1, keepdims=True)
+        x = x - (weight * x).sum(axis=1, keepdims=True) / total
+        y = y - (weight * y).sum(axis=1, keepdims=True) / total
+        spread_x, spread_y = (weight * x * x).sum(axis=1), (weight * y * y).sum(axis=1)
+        correlation = (weight * x * y).sum(axis=1) / np.sqrt(spread_x * spread_y)
+    varies = (spread_x > DEGENERATE) & (spread_y > DEGENERATE) & ((weight > 0).sum(axis=1) >= 3)
+    return np.where(varies, correlation, np.nan)
+
+
+def _stepped_up(correlations: FloatArray) -> FloatArray:
+    # A correlation near -1 would step up to minus infinity; such halves simply do not agree.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        stepped = 2 * correlations / (1 + correlations)
+    return np.where(np.isnan(correlations), np.nan, np.maximum(stepped, -1.0))

@@ -1,0 +1,256 @@
+"""Who is preferred, by how much, how repeatably, and what the side of the screen does to it."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import agreement, basic, clusters, equivalence
+from analysis.stats.arrays import FloatArray, IntArray, binary, kept_codes, refuse_level, sizes_of, totals
+from analysis.stats.results import Estimate, Warning
+
+
+def choice_agreement(
+    chose_a: npt.ArrayLike,
+    a_was_first: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = 999,
+    rng: np.random.Generator,
+) -> agreement.PositionSystemAgreement:
+    """Fleiss' kappa and Gwet's AC1 of the labels, coded by the place chosen ("first", "second") and by the system.
+
+    All arguments have shape (n_rows,); `chose_a` is 1, 0 or NaN (no label), `a_was_first` 1 or 0. The observed agreement
+    is one number in both codings, what chance would give is not: places are shown in turn, so their shares are even,
+    while a much better system's share is large, and kappa by system falls although nobody disagrees more. The paper
+    prints kappa by place. Low agreement says that tastes differ as well as that labels are poor: exclude nobody by it.
+
+    Source: section 5.6.
+
+    >>> found = choice_agreement([1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 1], list("ppqqrr"), list("xyxyxy"),
+    ...                          rng=np.random.default_rng(0))
+    >>> round(found.kappa_position.estimate, 4), round(found.kappa_system.estimate, 4)
+    (0.3333, -0.2)
+    """
+    system = binary(chose_a, "chose_a")
+    first = binary(a_was_first, "a_was_first")
+    if first.shape != system.shape:
+        raise ValueError(f"a_was_first: {len(first)} rows where chose_a has {len(system)}")
+    unplaced = np.flatnonzero(~np.isnan(system) & np.isnan(first))
+    if len(unplaced):
+        raise ValueError(f"a_was_first: row {int(unplaced[0])} is missing where a choice was made")
+    chosen = {1.0: ("a", "first"), 0.0: ("b", "second")}
+    names = [chosen[label][0] if label == label else None for label in system.tolist()]
+    places = [
+        chosen[float(label == place)][1] if label == label else None for label, place in zip(system, first, strict=True)
+    ]
+    return agreement.position_and_system(items, annotators, places, names, level=level, resamples=resamples, rng=rng)
+
+
+def position_effect(
+    chose_a: npt.ArrayLike,
+    a_was_first: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "choice.position",
+    unit: str = "annotator",
+) -> Estimate:
+    """How much more often a system is chosen for being shown first: P(A | A first) - P(A | A second).
+
+    All arguments have shape (n_rows,). The slope of a linear probability model of choosing A on where A stood, with a
+    leave-one-annotator-out covariance and t on G* - 1. detail: `share_first` (labels for whatever stood first), both
+    conditional shares, and `balanced_share`, A's share as it were with either order half of the time. A shown always
+    in one place: `not_identified`.
+
+    >>> chose, first = [1, 0, 1, 1, 0, 0, 1, 0], [1, 0, 1, 0, 1, 0, 1, 0]
+    >>> result = position_effect(chose, first, [1, 1, 2, 2, 3, 3, 4, 4])
+    >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
+    (0.5, 0.75, 0.5)
+    """
+    rows = _Halves.of(chose_a, a_was_first, annotators, "a_was_first")
+    common = rows.common(analysis, "P(A chosen | A shown first) - P(A chosen | A shown second)", unit, level)
+    if len(rows.chosen) == 0:
+        return Estimate(status="no_data", reason="no label to analyse", **common)
+    if rows.is_one_sided:
+        return Estimate(
+            status="not_identified",
+            reason="A stood in the same place on every label",
+            warnings=(Warning("order_not_identified"),),
+            **common,
+        )
+    when_first, when_second = rows.shares
+    shares = {
+        "share_first": float(np.mean(rows.chosen == rows.side)),
+        "share_a_when_first": when_first,
+        "share_a_when_second": when_second,
+        "balanced_share": (when_first + when_second) / 2,
+    }
+    return rows.difference(level, {**common, "detail": shares})
+
+
+def preference(
+    chose_a: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    margin: float | None = None,
+    level: float = 0.95,
+    analysis: str = "choice.preference",
+    unit: str = "annotator",
+) -> Estimate:
+    """A's share at an n that was fixed beforehand, against one half.
+
+    Both arguments have shape (n_rows,), NaN left out. Where every annotator gave one label, the exact binomial test and
+    Wilson's interval; else Student's t over annotators' means, with the label-weighted share as sensitivity. With
+    `margin`, TOST over annotators' means (or labels) is among the sensitivities.
+
+    >>> preference([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
+    'exact_binomial'
+    >>> preference([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
+    0.75
+    """
+    labels = binary(chose_a, "chose_a")
+    here = ~np.isnan(labels)
+    kept = labels[here]
+    who, n_annotators = kept_codes(annotators, "annotators", here)
+    means = totals(who, kept, n_annotators) / sizes_of(who, n_annotators)
+    estimand = f"{unit}-weighted share of A"
+    if len(kept) == n_annotators:
+        result = basic.proportion(
+            int(np.sum(kept)), len(kept), null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit
+        )
+        sensitivity: tuple[Estimate, ...] = ()
+    else:
+        result = basic.one_sample(
+            means, null=0.5, level=level, bounds=(0.0, 1.0), analysis=analysis, estimand=estimand, unit=unit
+        )
+        result = replace(result, n_rows=len(kept))
+        sensitivity = (
+            clusters.clustered_mean(
+                kept, who, null=0.5, level=level, bounds=(0.0, 1.0), analysis=f"{analysis}.label_weighted", unit=unit
+            ),
+        )
+    if margin is not None and len(kept):
+        tost = equivalence.equivalence(
+            means,
+            null=0.5,
+            margin=margin,
+            significance=1 - level,
+            bounds=(0.0, 1.0),
+            analysis=f"{analysis}.equivalence",
+            estimand=estimand,
+            unit=unit,
+        )
+        sensitivity = (*sensitivity, tost)
+    return replace(result, sensitivity=sensitivity)
+
+
+def repetition_difference(
+    chose_a: npt.ArrayLike,
+    is_second: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    margin: float | None = None,
+    level: float = 0.95,
+    analysis: str = "choice.repetition",
+    unit: str = "annotator",
+) -> Estimate:
+    """A's share in a repetition of the study minus that in the study, annotators of both counted once.
+
+    All arguments have shape (n_rows,), `is_second` 1 for the repetition. The slope of a linear probability model with a
+    leave-one-annotator-out covariance; with `margin`, TOST as sensitivity: only that shows that a result was repeated.
+
+    >>> result = repetition_difference([1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4])
+    >>> result.estimate, result.n
+    (-0.25, 4)
+    """
+    rows = _Halves.of(chose_a, is_second, annotators, "is_second")
+    common = rows.common(analysis, "share of A in the repetition minus share of A before", unit, level)
+    common["settings"]["margin"] = margin
+    if rows.is_one_sided:
+        return Estimate(status="no_data", reason="one of the two has no label", **common)
+    of_second, of_first = rows.shares
+    result = rows.difference(level, {**common, "detail": {"share_second": of_second, "share_first": of_first}})
+    if margin is None or result.status != "ok":
+        return result
+    tost = equivalence.equivalence_from(
+        of_second - of_first,
+        result.detail["se"],
+        result.detail["df"],
+        n=rows.n_annotators,
+        null=0.0,
+        margin=margin,
+        significance=1 - level,
+        analysis=f"{analysis}.equivalence",
+        estimand=result.estimand,
+        unit=unit,
+    )
+    return replace(result, sensitivity=(tost,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """Labels of two sides of a study (A shown first or second, the study or its repetition) that share annotators."""
+
+    chosen: FloatArray
+    side: FloatArray
+    annotators: IntArray
+    n_annotators: int
+
+    @classmethod
+    def of(cls, chose_a: npt.ArrayLike, side: npt.ArrayLike, annotators: npt.ArrayLike, name: str) -> "_Halves":
+        chosen, sides = binary(chose_a, "chose_a"), binary(side, name)
+        if sides.shape != chosen.shape:
+            raise ValueError(f"{name}: {len(sides)} rows where chose_a has {len(chosen)}")
+        here = ~np.isnan(chosen) & ~np.isnan(sides)
+        return cls(chosen[here], sides[here], *kept_codes(annotators, "annotators", here))
+
+    @property
+    def is_one_sided(self) -> bool:
+        return len(np.unique(self.side)) < 2
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """A's share where the side is 1, and where it is 0."""
+        return float(np.mean(self.chosen[self.side == 1])), float(np.mean(self.chosen[self.side == 0]))
+
+    def common(self, analysis: str, estimand: str, unit: str, level: float) -> dict[str, Any]:
+        refuse_level(level)
+        return {
+            "analysis": analysis,
+            "estimand": estimand,
+            "unit": unit,
+            "n": self.n_annotators,
+            "n_clusters": self.n_annotators,
+            "n_rows": len(self.chosen),
+            "settings": {"null": 0.0, "level": level, "method": "cv3"},
+        }
+
+    def difference(self, level: float, common: dict[str, Any]) -> Estimate:
+        """The difference of the two shares with a standard error over annotators, in the law's order of edge cases."""
+        difference = self.shares[0] - self.shares[1]
+        sizes = sizes_of(self.annotators, self.n_annotators)
+        common = {**common, "warnings": clusters.cluster_warnings(sizes, name=common["unit"])}
+        if self.n_annotators < 2:
+            return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=difference, **common)
+        design = np.column_stack([np.ones(len(self.chosen)), self.side])
+        try:
+            fit = clusters.clustered_regression(design, self.chosen, self.annotators)
+        except ValueError:
+            reason = "one annotator alone has seen one of the two conditions"
+            return Estimate(status="not_identified", reason=reason, estimate=difference, **common)
+        return clusters.t_estimate(
+            difference,
+            math.sqrt(max(0.0, float(fit.covariance[1, 1]))),
+            fit.df,
+            fewest=self.n_annotators,
+            level=level,
+            method="cv3_t",
+            null=0.0,
+            bounds=(-1.0, 1.0),
+            **common,
+        )

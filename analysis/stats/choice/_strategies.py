@@ -1,0 +1,160 @@
+"""Who labels an item, what the labels come to, and what other labels would have come to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats.arrays import FloatArray, IntArray, binary, codes, vector
+from analysis.stats.results import Record
+
+STRATEGIES = ("one", "fixed", "majority", "max_three")
+# How many labels an item of "max_three" is said to have cost. The released analysis of human labels paid for a third
+# one unless the first two both chose the system that its file happened to name first.
+COUNTINGS = ("on_disagreement", "unless_both_a", "unless_both_b")
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy(Record):
+    """Who labels an item: "one" new annotator, the same "fixed" one for all items, a "majority" of `workers` (odd), or
+    "max_three": two, and a third where they disagree. `counting` is one of COUNTINGS; only the first is true.
+    """
+
+    name: str
+    workers: int = 1
+    counting: str = "on_disagreement"
+
+    def __post_init__(self) -> None:
+        if self.name not in STRATEGIES:
+            raise ValueError(f"name: {self.name!r} is none of {', '.join(STRATEGIES)}")
+        if self.counting not in COUNTINGS:
+            raise ValueError(f"counting: {self.counting!r} is none of {', '.join(COUNTINGS)}")
+        if self.name == "majority" and (self.workers < 3 or self.workers % 2 == 0):
+            raise ValueError(f"workers: {self.workers} is not an odd number of at least three")
+        if self.name != "majority" and self.workers != 1:
+            raise ValueError(f"workers: only a majority has several, not {self.name!r}")
+
+    @property
+    def most(self) -> int:
+        """The most labels that an item can want."""
+        return 3 if self.name == "max_three" else self.workers
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDecisions(Record):
+    """What the labels of each item come to, items in ascending order.
+
+    `decisions` (n_items,) is 1 for A, 0 for B, NaN where the labels do not suffice; `n_labels` (n_items,) counts the
+    labels that the strategy paid for; `n_unused` labels were more than it asked for.
+    """
+
+    items: tuple[object, ...]
+    decisions: FloatArray
+    n_labels: IntArray
+    n_unused: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLaw(Record):
+    """The chances of what a strategy gives on each request; the arrays have one shape, (n,) or (runs, n).
+
+    `a_at_once` A without a third label, `a_by_third` and `b_by_third` after one; the rest is B without one. `labels`
+    is the number of labels without a third.
+    """
+
+    a_at_once: FloatArray
+    a_by_third: FloatArray
+    b_by_third: FloatArray
+    labels: int
+
+
+def item_decisions(
+    values: npt.ArrayLike,
+    items: npt.ArrayLike,
+    strategy: Strategy,
+    *,
+    annotators: npt.ArrayLike | None = None,
+    fixed: object = None,
+) -> ItemDecisions:
+    """Collected labels as one decision an item.
+
+    `values` has shape (n_rows,), 1 for A, 0 for B, NaN left out; `items` names each row's item. An item's labels count
+    in the order of their rows, as many as the strategy wants. A majority is decided as soon as more than half of
+    `workers` agree. With "fixed", `annotators` (n_rows,) says whose the rows are and `fixed` whose count.
+
+    >>> labels, items = [1, 0, 1, 0, 0, 1], ["p", "p", "p", "q", "q", "q"]
+    >>> found = item_decisions(labels, items, Strategy("max_three"))
+    >>> found.decisions.tolist(), found.n_labels.tolist(), found.n_unused
+    ([1.0, 0.0], [3, 2], 1)
+    """
+    labels = binary(values, "values")
+    positions, n_items = codes(np.asarray(items), "items", len(labels))
+    names = np.empty(n_items, dtype=object)
+    names[positions] = np.asarray(items)
+    here = ~np.isnan(labels)
+    if strategy.name == "fixed":
+        if annotators is None or fixed is None:
+            raise ValueError("annotators: the fixed worker's rows cannot be found without them and `fixed`")
+        here &= np.asarray([who == fixed for who in np.asarray(annotators).tolist()], dtype=bool)
+    labels, positions = labels[here], positions[here]
+    order = np.argsort(positions, kind="stable")
+    sizes = np.bincount(positions, minlength=n_items)
+    place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    table = np.full((n_items, max(strategy.most, 1)), np.nan)
+    used = place < strategy.most
+    table[positions[order][used], place[used]] = labels[order][used]
+
+    votes, against = np.nansum(table, axis=1), np.nansum(1 - table, axis=1)
+    n_used = np.sum(~np.isnan(table), axis=1)
+    n_paid = n_used
+    need = strategy.most // 2 + 1
+    if strategy.name == "max_three":
+        # Two that agree are two of three, so a third label there was not asked for.
+        agree = table[:, 0] == table[:, 1]
+        n_used = np.where(agree, 2, n_used)
+        n_paid = np.where(agree & ~_is_counted_as_two(table[:, 0], strategy.counting), 3, n_used)
+        votes, against = (
+            np.where(agree, np.nansum(kind[:, :2], axis=1), kind.sum(axis=1)) for kind in (table, 1 - table)
+        )
+    decisions = np.full(n_items, np.nan)
+    decisions[votes >= need] = 1.0
+    decisions[against >= need] = 0.0
+    return ItemDecisions(tuple(names.tolist()), decisions, n_paid, len(labels) - int(np.sum(n_used)))
+
+
+def law_of_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strategy) -> RequestLaw:
+    """What a strategy would have given on items whose labels are known, drawing among them without replacement.
+
+    `wins` of the `n_labels` labels of each item, both of shape (n_items,), chose A. Raises ValueError for items with
+    fewer labels than the strategy wants, and for "fixed", whose labels nobody gave.
+
+    >>> law = law_of_labels([9, 5], [10, 10], Strategy("majority", 3))
+    >>> law.a_at_once.round(4).tolist()
+    [1.0, 0.5]
+    """
+    k, n = vector(wins, "wins"), vector(n_labels, "n_labels")
+    if k.shape != n.shape:
+        raise ValueError(f"n_labels: {len(n)} items where wins has {len(k)}")
+    if np.any((k < 0) | (k > n) | (k != np.round(k)) | (n != np.round(n))) or np.isnan(k).any() or np.isnan(n).any():
+        raise ValueError("wins: not whole numbers in 0..n_labels")
+    if strategy.name == "fixed":
+        raise ValueError("strategy: no annotator labelled every item, so the fixed worker cannot be replayed")
+    few = np.flatnonzero(n < strategy.most)
+    if len(few):
+        raise ValueError(f"n_labels: row {int(few[0])} has {n[few[0]]:g} labels, fewer than {strategy.most}")
+    zero = np.zeros_like(k)
+    if strategy.name != "max_three":
+        drawn = strategy.most
+        votes = np.arange(drawn // 2 + 1, drawn + 1)
+        ways = special.comb(k[:, None], votes) * special.comb((n - k)[:, None], drawn - votes)
+        return RequestLaw(ways.sum(axis=1) / special.comb(n, drawn), zero, zero, drawn)
+    pairs = n * (n - 1)
+    split = 2 * k * (n - k) / pairs
+    return RequestLaw(k * (k - 1) / pairs, split * (k - 1) / (n - 2), split * (n - k - 1) / (n - 2), 2)
+
+
+def _is_counted_as_two(agreed_on: FloatArray, counting: str) -> npt.NDArray[np.bool_]:
+    if counting == "on_disagreement":
+        return np.ones(len(agreed_on), dtype=bool)
+    return np.asarray(agreed_on == (1.0 if counting == "unless_both_a" else 0.0))

@@ -1,0 +1,243 @@
+"""Shares of right answers and of answers "human", and how they move with confidence and with time."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, clusters, groups, power
+from analysis.stats.arrays import DEGENERATE, binary, kept_codes, refuse_level, totals, vector
+from analysis.stats.detection._answers import answers_and_truths, clustered_share
+from analysis.stats.detection._measures import annotator_scores
+from analysis.stats.results import Estimate
+
+
+def accuracy_paper(
+    correct: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    null: float = 0.5,
+    level: float = 0.95,
+    analysis: str = "humanlike.accuracy",
+    unit: str = "annotator",
+) -> Estimate:
+    """The paper's accuracy: the mean over annotators of their shares correct, and a one-sample t test against chance.
+
+    `correct` and `annotators` have shape (n_rows,). n annotators give n - 1 degrees of freedom: 389 for the 390 of the
+    paper, which prints 388. Texts are taken as fixed. Several cells form a Bonferroni family (the paper: 15).
+
+    Source: Clark et al. 2021, section 2.4, Tables 1 and 2.
+
+    >>> result = accuracy_paper([1, 1, 0, 1, 0, 0, 1, 1, 1], [1, 1, 1, 2, 2, 2, 3, 3, 3])
+    >>> round(result.estimate, 4), result.test.df, result.mode
+    (0.6667, 2, 'paper')
+    """
+    return basic.one_sample(
+        annotator_scores(correct, annotators).accuracies,
+        null=null,
+        level=level,
+        bounds=(0.0, 1.0),
+        analysis=analysis,
+        estimand="mean accuracy of annotators",
+        unit=unit,
+        mode="paper",
+    )
+
+
+def accuracy(
+    correct: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    null: float = 0.5,
+    level: float = 0.95,
+    tests: int = 1,
+    analysis: str = "humanlike.accuracy",
+    unit: str = "annotator",
+) -> Estimate:
+    """The share of correct answers with annotators and, where given, texts as clusters, tested against chance.
+
+    All arrays have shape (n_rows,). By `clusters.two_way_mean` or, without items, `clusters.clustered_mean`.
+    detail["detectable"] is the smallest distance from chance that this standard error would have found in 80 % of
+    studies, at the first step of a Holm family of `tests`: what a result that is not significant leaves possible.
+
+    >>> rng = np.random.default_rng(0)
+    >>> result = accuracy(rng.random(300) < 0.6, np.repeat(np.arange(60), 5), rng.integers(0, 40, 300))
+    >>> round(result.estimate, 3), result.detail["df"], result.detail["detectable"] > 0.05
+    (0.547, 39.0, True)
+    """
+    result = clustered_share(
+        binary(correct, "correct"),
+        annotators,
+        items,
+        null=null,
+        level=level,
+        bounds=(0.0, 1.0),
+        analysis=analysis,
+        estimand="share of correct answers",
+        unit=unit,
+    )
+    if result.status != "ok":
+        return result
+    n = max(2, int(result.detail["df"]) + 1)
+    found = power.detectable_effect(n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests)
+    return replace(result, detail={**result.detail, "detectable": found}, settings={**result.settings, "tests": tests})
+
+
+def share_human(
+    says: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    null: float | None = None,
+    level: float = 0.95,
+    analysis: str = "humanlike.share_human",
+    unit: str = "annotator",
+) -> Estimate:
+    """The share of answers that are "human", annotators (and texts) as clusters; a test only where `null` is given.
+
+    Source: column "% human" of Tables 1 and 2 in Clark et al. 2021.
+
+    >>> share_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
+    0.75
+    """
+    return clustered_share(
+        1 - binary(says, "says"),
+        annotators,
+        items,
+        null=null,
+        level=level,
+        bounds=(0.0, 1.0),
+        analysis=analysis,
+        estimand="share of answers human",
+        unit=unit,
+    )
+
+
+def detection_bias(
+    says: npt.ArrayLike,
+    is_machine: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    analysis: str = "humanlike.bias",
+    unit: str = "annotator",
+) -> Estimate:
+    """How much oftener "human" is answered than texts are human (share answered - share true), and the test of 0.
+
+    All arrays have shape (n_rows,). Unlike the criterion it needs no model, and it holds for unequal shares of human
+    and machine texts, where "human" in half of the answers would itself be a bias.
+
+    >>> detection_bias([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 2, 2]).estimate
+    0.25
+    """
+    answers, truths = answers_and_truths(says, is_machine)
+    return clustered_share(
+        truths - answers,
+        annotators,
+        items,
+        null=0.0,
+        level=level,
+        bounds=(-1.0, 1.0),
+        analysis=analysis,
+        estimand="share answered human - share of human texts",
+        unit=unit,
+    )
+
+
+def confidence_gain(
+    correct: npt.ArrayLike,
+    ratings: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    ends: tuple[float, float] = (1, 4),
+    level: float = 0.95,
+    analysis: str = "humanlike.confidence",
+    unit: str = "annotator",
+) -> Estimate:
+    """Accuracy of confident answers (at the `ends` of the scale) less that of the others; detail has both.
+
+    All arrays have shape (n_rows,). Above 0: annotators know when they know.
+
+    >>> who = np.repeat(np.arange(8), 2)
+    >>> confidence_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, who).estimate
+    0.75
+    """
+    marks = vector(ratings, "ratings")
+    array = np.where(np.isnan(marks), np.nan, binary(correct, "correct"))
+    cells = np.where(np.isin(marks, ends), "confident", "unsure")
+    return groups.cell_contrast(
+        array,
+        cells,
+        {"confident": 1.0, "unsure": -1.0},
+        annotators,
+        items,
+        level=level,
+        analysis=analysis,
+        estimand="accuracy of confident answers - of the others",
+        unit=unit,
+    )
+
+
+def session_drift(
+    values: npt.ArrayLike,
+    positions: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "humanlike.drift",
+    estimand: str = "change of accuracy per place in the session",
+    unit: str = "annotator",
+) -> Estimate:
+    """How accuracy (or any answer) changes from one text to the next within a session, and the test that it does not.
+
+    `values`, `positions` and `annotators` have shape (n_rows,), positions numbers. The slope within annotators, sum
+    (x - mean x) y / sum (x - mean x)^2 about each one's own mean place, so annotators who answered more texts, or
+    better ones, do not feign a trend; CV3 over annotators, weighted by their spread of places. detail has the mean and
+    the number of answers at each place. Texts must come in random order.
+
+    >>> values, places = np.tile([0, 0, 1, 1], 10) - np.tile([0, 1], 20) * 0.1, np.tile([1, 2, 3, 4], 10)
+    >>> round(session_drift(values, places, np.repeat(np.arange(10), 4)).estimate, 3)
+    0.38
+    """
+    refuse_level(level)
+    array, places = vector(values, "values"), vector(positions, "positions")
+    if places.shape != array.shape:
+        raise ValueError(f"positions: {len(places)} values where values has {len(array)}")
+    here = ~np.isnan(array) & ~np.isnan(places)
+    kept, places, n_rows = array[here], places[here], int(here.sum())
+    who, n_annotators = kept_codes(annotators, "annotators", here)
+    sizes = np.bincount(who, minlength=n_annotators)
+    centred = places - (totals(who, places, n_annotators) / np.maximum(1, sizes))[who]
+    sums, squares = totals(who, centred * kept, n_annotators), totals(who, centred**2, n_annotators)
+    moving = squares > DEGENERATE
+    sums, squares = sums[moving], squares[moving]
+    n = int(moving.sum())
+    found, inverse = np.unique(places, return_inverse=True)
+    at = np.bincount(inverse, minlength=len(found))
+    means = np.bincount(inverse, kept, minlength=len(found)) / np.maximum(1, at)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "n": n,
+        "n_clusters": n,
+        "n_rows": n_rows,
+        "settings": {"null": 0.0, "level": level},
+        "detail": {"positions": found, "means": means, "n_at": at, "n_missing": int((~here).sum())},
+    }
+    if n_rows == 0:
+        return Estimate(status="no_data", reason="no value to analyse", **common)
+    if n == 0:
+        return Estimate(status="not_identified", reason="nobody answered at two places", **common)
+    estimate = float(sums.sum() / squares.sum())
+    if n == 1:
+        return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
+    se = math.sqrt(clusters.cv3_variance(sums, squares))
+    df = max(1.0, clusters.effective_clusters(squares) - 1)
+    result = clusters.t_estimate(estimate, se, df, fewest=n, level=level, method="cv3_t", null=0.0, **common)
+    return replace(result, warnings=clusters.cluster_warnings(sizes[moving], name=unit))

@@ -1,0 +1,260 @@
+"""From counts: the confusion table's shares, d' and criterion, and how the answers are spread."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats.arrays import FloatArray, IntArray, binary, codes, vector
+from analysis.stats.detection._answers import answers_and_truths, says_machine, truths_of
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionMeasures(Record):
+    """Counts with machine as the positive class, and the shares that follow; None where a denominator is 0.
+
+    `share_confident` is that of answers at the ends of the scale, None where only the class is known. Precision and
+    accuracy depend on `share_machine`, so the counts are kept beside them.
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    n: int
+    accuracy: float | None
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    specificity: float | None
+    balanced_accuracy: float | None
+    share_human: float | None
+    share_machine: float | None
+    share_confident: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalDetection(Record):
+    """Sensitivity and criterion from four counts, with standard errors for independent answers.
+
+    Rates are log-linearly corrected. `se_d_prime` and `se_criterion` ignore that answers share annotators and texts:
+    for an interval use `sensitivity`.
+    """
+
+    hit_rate: float
+    false_alarm_rate: float
+    d_prime: float
+    criterion: float
+    se_d_prime: float
+    se_criterion: float
+    n_machine: int
+    n_human: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorScores(Record):
+    """One entry an annotator, sorted: their share of correct answers, and the group (condition) that they were in."""
+
+    annotators: tuple[Any, ...]
+    accuracies: FloatArray
+    n_correct: IntArray
+    n_items: IntArray
+    groups: tuple[Any, ...] | None = None
+
+
+def measures_from_counts(
+    true_positives: int,
+    false_positives: int,
+    false_negatives: int,
+    true_negatives: int,
+    *,
+    n_confident: int | None = None,
+) -> DetectionMeasures:
+    """Detection measures of a confusion table whose positive class is machine.
+
+    precision = TP / (TP + FP), recall = TP / (TP + FN), F1 = 2 TP / (2 TP + FP + FN), specificity = TN / (TN + FP),
+    balanced accuracy = (recall + specificity) / 2.
+
+    Source: columns of Tables 1 and 2 of Clark et al. 2021.
+
+    >>> found = measures_from_counts(37, 31, 63, 69)
+    >>> found.accuracy, found.recall, round(found.f1, 4), found.share_human
+    (0.53, 0.37, 0.4405, 0.66)
+    """
+    counts = {
+        "true_positives": true_positives,
+        "false_positives": false_positives,
+        "false_negatives": false_negatives,
+        "true_negatives": true_negatives,
+    }
+    n = sum(counts.values())
+    for name, count in (*counts.items(), ("n_confident", n_confident or 0)):
+        if not 0 <= count <= n:
+            raise ValueError(f"{name}: {count} is not a count of at most {n} answers")
+    recall = _share(true_positives, true_positives + false_negatives)
+    specificity = _share(true_negatives, true_negatives + false_positives)
+    return DetectionMeasures(
+        **counts,
+        n=n,
+        accuracy=_share(true_positives + true_negatives, n),
+        precision=_share(true_positives, true_positives + false_positives),
+        recall=recall,
+        f1=_share(2 * true_positives, 2 * true_positives + false_positives + false_negatives),
+        specificity=specificity,
+        balanced_accuracy=None if recall is None or specificity is None else (recall + specificity) / 2,
+        share_human=_share(true_negatives + false_negatives, n),
+        share_machine=_share(true_positives + false_negatives, n),
+        share_confident=None if n_confident is None else _share(n_confident, n),
+    )
+
+
+def detection_measures(
+    ratings: npt.ArrayLike, is_machine: npt.ArrayLike, *, threshold: float = 2.5, ends: tuple[float, float] = (1, 4)
+) -> DetectionMeasures:
+    """`measures_from_counts` of ratings, pooled over annotators; `ends` are the confident answers.
+
+    `ratings` and `is_machine` have shape (n_rows,); missing ratings are left out.
+
+    >>> found = detection_measures([4, 3, 1, 2, 1], [1, 0, 1, 0, 0])
+    >>> found.true_positives, found.accuracy, found.share_confident
+    (1, 0.6, 0.6)
+    """
+    array = vector(ratings, "ratings")
+    answers, truths = answers_and_truths(says_machine(array, threshold=threshold), is_machine)
+    table = [int(np.sum((answers == said) & (truths == truth))) for said, truth in ((1, 1), (1, 0), (0, 1), (0, 0))]
+    return measures_from_counts(*table, n_confident=int(np.isin(array, ends).sum()))
+
+
+def annotator_scores(
+    correct: npt.ArrayLike, annotators: npt.ArrayLike, conditions: npt.ArrayLike | None = None
+) -> AnnotatorScores:
+    """Each annotator's share of correct answers, the paper's unit of analysis, with the condition they were in.
+
+    `correct`, `annotators` and `conditions` have shape (n_rows,); an annotator without any answer is left out. Raises
+    ValueError for an annotator in two conditions, who would belong to neither group of a comparison.
+
+    >>> scores = annotator_scores([1, 0, 1, 1], ["a", "a", "b", "b"], ["none", "none", "examples", "examples"])
+    >>> scores.accuracies.tolist(), scores.groups
+    ([0.5, 1.0], ('none', 'examples'))
+    """
+    array = binary(correct, "correct")
+    labels = np.asarray(annotators)
+    positions, _ = codes(labels, "annotators", len(array))
+    here = ~np.isnan(array)
+    kept, who = labels[here], positions[here]
+    _, first, inverse = np.unique(who, return_index=True, return_inverse=True)
+    n_items = np.bincount(inverse, minlength=len(first))
+    n_correct = np.rint(np.bincount(inverse, array[here], minlength=len(first))).astype(np.int64)
+    arms = None
+    if conditions is not None:
+        names = np.asarray(conditions)
+        of, n_arms = codes(names, "conditions", len(array))
+        pairs = np.unique(inverse * max(1, n_arms) + of[here])
+        twice = np.flatnonzero(np.bincount(pairs // max(1, n_arms), minlength=len(first)) > 1)
+        if len(twice):
+            raise ValueError(f"conditions: annotator {kept[first[twice[0]]]} is in two of them")
+        arms = tuple(names[here][first].tolist())
+    return AnnotatorScores(
+        annotators=tuple(kept[first].tolist()),
+        accuracies=n_correct / np.maximum(1, n_items),
+        n_correct=n_correct,
+        n_items=np.asarray(n_items, dtype=np.int64),
+        groups=arms,
+    )
+
+
+def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejections: int) -> SignalDetection | None:
+    """d' and criterion from the four counts; None where machine or human texts are lacking.
+
+    H = (hits + 1/2) / (N_m + 1) and F = (false alarms + 1/2) / (N_h + 1); d' = z(H) - z(F); c = -(z(H) + z(F)) / 2,
+    positive where the lean is to "human". Var d' = H (1 - H) / (N_m phi(zH)^2) + F (1 - F) / (N_h phi(zF)^2), with
+    the corrected rates and the raw N; Var c is a quarter of it.
+
+    Source: Hautus 1995 (correction); Gourevitch and Galanter 1967 (variance).
+
+    >>> found = signal_detection(36, 64, 40, 60)
+    >>> round(found.d_prime, 4), round(found.criterion, 4), round(found.se_d_prime, 4)
+    (-0.104, 0.3028, 0.1803)
+    """
+    for name, count in (
+        ("hits", hits),
+        ("misses", misses),
+        ("false_alarms", false_alarms),
+        ("correct_rejections", correct_rejections),
+    ):
+        if count < 0:
+            raise ValueError(f"{name}: {count} is negative")
+    n_machine, n_human = hits + misses, false_alarms + correct_rejections
+    if min(n_machine, n_human) == 0:
+        return None
+    rates = (hits + 0.5) / (n_machine + 1), (false_alarms + 0.5) / (n_human + 1)
+    z_hit, z_false = (float(special.ndtri(rate)) for rate in rates)
+    variance = sum(
+        rate * (1 - rate) / (n * (math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)) ** 2)
+        for rate, n, z in ((rates[0], n_machine, z_hit), (rates[1], n_human, z_false))
+    )
+    return SignalDetection(
+        hit_rate=rates[0],
+        false_alarm_rate=rates[1],
+        d_prime=z_hit - z_false,
+        criterion=-(z_hit + z_false) / 2,
+        se_d_prime=math.sqrt(variance),
+        se_criterion=math.sqrt(variance) / 2,
+        n_machine=n_machine,
+        n_human=n_human,
+    )
+
+
+def score_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
+    """How many annotators had 0, 1, .. all of their texts right, and how many would by guessing.
+
+    `correct` and `annotators` have shape (n_rows,). One entry for each number of texts (annotators with different
+    numbers are not mixed): {"n_items", "n_annotators", "counts", "expected_by_chance"}, counts by number correct.
+
+    Source: Figures 3 and 4 of Clark et al. 2021.
+
+    >>> score_histogram([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
+    [{'n_items': 2, 'n_annotators': 3, 'counts': [1, 1, 1], 'expected_by_chance': [0.75, 1.5, 0.75]}]
+    """
+    scores = annotator_scores(correct, annotators)
+    results = []
+    for n_items in sorted(set(scores.n_items.tolist())):
+        mine = scores.n_correct[scores.n_items == n_items]
+        chance = [float(special.binom(n_items, right)) / 2.0**n_items * len(mine) for right in range(n_items + 1)]
+        results.append(
+            {
+                "n_items": n_items,
+                "n_annotators": len(mine),
+                "counts": np.bincount(mine, minlength=n_items + 1).tolist(),
+                "expected_by_chance": chance,
+            }
+        )
+    return results
+
+
+def rating_histogram(
+    ratings: npt.ArrayLike, is_machine: npt.ArrayLike, points: tuple[float, ...] = (1, 2, 3, 4)
+) -> dict[str, list[int]]:
+    """How often each point of the scale was given to machine and to human texts, and how many ratings are missing.
+
+    >>> rating_histogram([1, 2, 4, 4, None], [0, 0, 1, 1, 1])
+    {'machine': [0, 0, 0, 2], 'human': [1, 1, 0, 0], 'missing': [1]}
+    """
+    array = vector(ratings, "ratings")
+    truths = truths_of(is_machine, len(array))
+    strange = np.flatnonzero(~np.isnan(array) & ~np.isin(array, points))
+    if len(strange):
+        raise ValueError(f"ratings: row {int(strange[0])} is {array[strange[0]]:g}, no point of the scale")
+    return {
+        "machine": [int(np.sum((array == point) & (truths == 1))) for point in points],
+        "human": [int(np.sum((array == point) & (truths == 0))) for point in points],
+        "missing": [int(np.isnan(array).sum())],
+    }
+
+
+def _share(count: int, of: int) -> float | None:
+    return None if of == 0 else count / of

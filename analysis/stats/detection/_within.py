@@ -1,0 +1,192 @@
+"""d' within annotators, whatever each one's criterion: a random criterion, or each annotator a stratum."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from analysis.stats import basic, clusters
+from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.detection._answers import annotator_counts
+from analysis.stats.detection._measures import SignalDetection, signal_detection
+from analysis.stats.results import Estimate
+
+NODES = 41
+# Criteria more spread than this make everybody answer one thing only; less is none.
+SPREAD = (1e-3, 6.0)
+
+
+def stratified_sensitivity(
+    says: npt.ArrayLike,
+    is_machine: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "humanlike.stratified",
+    unit: str = "annotator",
+) -> Estimate:
+    """The log odds ratio of saying "machine" to a machine text, each annotator a stratum.
+
+    Mantel and Haenszel's log(sum h (N_h - f) / N / sum (N_m - h) f / N), over annotators with h hits on N_m machine
+    and f false alarms on N_h human texts: whatever each one's criterion, it cancels. Nothing of how criteria are
+    spread is assumed, and it stays consistent for many annotators with five texts each. Interval by leaving one
+    annotator out. `n` counts annotators who saw both kinds and gave both answers; the others say nothing here.
+
+    Source: Mantel and Haenszel 1959; Breslow 1981 for many small strata.
+
+    >>> says, truth = [1, 0, 1, 0, 0, 0, 1, 1, 1, 0], [1, 0, 0, 1, 1, 0, 1, 0, 1, 0]
+    >>> round(stratified_sensitivity(says, truth, np.repeat([1, 2], 5)).estimate, 4)
+    0.9163
+    """
+    refuse_level(level)
+    table = annotator_counts(says, is_machine, annotators)[1]
+    hits, n_machine, false, n_human = table.T
+    size = np.maximum(1.0, n_machine + n_human)
+    agreeing, crossing = hits * (n_human - false) / size, (n_machine - hits) * false / size
+    informative = (n_machine > 0) & (n_human > 0) & (hits + false > 0) & (hits + false < n_machine + n_human)
+    agreeing, crossing = agreeing[informative], crossing[informative]
+    n = int(informative.sum())
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "log odds ratio of saying machine, within annotators",
+        "unit": unit,
+        "n": n,
+        "n_clusters": n,
+        "n_rows": int(size[informative].sum()),
+        "settings": {"level": level, "null": 0.0},
+        "detail": {"n_uninformative": len(table) - n},
+    }
+    if n == 0:
+        reason = "no annotator saw both kinds and gave both answers"
+        return Estimate(status="no_data" if len(table) == 0 else "not_identified", reason=reason, **common)
+    for_it, against = float(agreeing.sum()), float(crossing.sum())
+    if min(for_it, against) <= 0:
+        return Estimate(status="separation", reason="no annotator erred, or none was right", **common)
+    estimate = math.log(for_it / against)
+    left = for_it - agreeing, against - crossing
+    if n < 2 or min(left[0].min(), left[1].min()) <= DEGENERATE:
+        reason = "one annotator alone decides the odds"
+        return Estimate(status="n_lt_2", reason=reason, estimate=estimate, **common)
+    without = np.log(left[0] / left[1])
+    se = math.sqrt((n - 1) / n * float(np.sum((without - estimate) ** 2)))
+    return clusters.t_estimate(estimate, se, n - 1, fewest=n, level=level, method="cv3_t", null=0.0, **common)
+
+
+def random_criterion(
+    says: npt.ArrayLike,
+    is_machine: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    analysis: str = "humanlike.random_criterion",
+    unit: str = "annotator",
+) -> Estimate:
+    """d' within annotators whose criteria are normally spread: a probit with a random intercept for each annotator.
+
+    P(annotator says machine) = Phi(d' / 2 - c) for a machine and Phi(-d' / 2 - c) for a human text, c normal with
+    mean and standard deviation to be found, integrated by Gauss and Hermite over the distinct patterns of answers;
+    d' is one for all. detail has the criterion's mean and sd and the marginal d' that they imply, d' / sqrt(1 + sd^2).
+    Interval from the observed information; texts are taken as fixed. A class that is all one answer: `separation`.
+
+    Source: DeCarlo 1998, Signal detection theory and generalized linear models.
+
+    >>> rng = np.random.default_rng(0)
+    >>> who, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
+    >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)
+    >>> result = random_criterion(noise + truth > 0.5, truth, who)
+    >>> abs(result.estimate - 1) < 0.15, result.detail["marginal_d_prime"] < result.estimate
+    (True, True)
+    """
+    refuse_level(level)
+    n_rows, table = annotator_counts(says, is_machine, annotators)
+    hits, n_machine, false, n_human = table.sum(axis=0) if len(table) else np.zeros(4)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "d' within annotators (random criterion)",
+        "unit": unit,
+        "n": len(table),
+        "n_clusters": len(table),
+        "n_rows": n_rows,
+        "settings": {"level": level, "null": 0.0, "nodes": NODES},
+    }
+    if min(n_machine, n_human) == 0:
+        status = "no_data" if n_rows == 0 else "not_identified"
+        return Estimate(status=status, reason="d' needs texts of both kinds", **common)
+    if min(hits, n_machine - hits, false, n_human - false) == 0:
+        return Estimate(status="separation", reason="one kind of text got one answer only", **common)
+    if len(table) < 2:
+        return Estimate(status="n_lt_2", reason="one annotator has no spread of criteria", **common)
+    patterns, weights = np.unique(table, axis=0, return_counts=True)
+    start = signal_detection(int(hits), int(n_machine - hits), int(false), int(n_human - false))
+    found = _fit_criteria(patterns, weights.astype(np.float64), start)
+    if isinstance(found, str):
+        return Estimate(status="failed", reason=found, **common)
+    (d_prime, centre, spread), se = found
+    detail = {"criterion": centre, "criterion_sd": spread, "marginal_d_prime": d_prime / math.sqrt(1 + spread**2)}
+    null = 0.0 if len(table) >= clusters.TOO_FEW_CLUSTERS else None
+    return basic.wald(d_prime, se, null=null, level=level, detail=detail, **common)
+
+
+def _fit_criteria(
+    patterns: FloatArray, weights: FloatArray, start: SignalDetection | None
+) -> tuple[tuple[float, float, float], float] | str:
+    """Maximum likelihood of (d', mean criterion, its sd), and the standard error of d'; or why there is none."""
+    nodes, masses = np.polynomial.hermite_e.hermegauss(NODES)
+    log_masses = np.log(masses / masses.sum())
+    hits, n_machine, false, n_human = patterns.T[:, :, None]
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log-likelihood and its gradient."""
+        d_prime, centre, log_spread = parameters
+        spread = math.exp(log_spread)
+        criteria = (centre + spread * nodes)[None, :]
+        logs, slopes = log_masses, []
+        for shift, said, of in ((d_prime / 2, hits, n_machine), (-d_prime / 2, false, n_human)):
+            z = shift - criteria
+            yes, no = special.log_ndtr(z), special.log_ndtr(-z)
+            logs = logs + said * yes + (of - said) * no
+            density = -(z**2) / 2 - math.log(2 * math.pi) / 2
+            slopes.append(said * np.exp(density - yes) - (of - said) * np.exp(density - no))
+        # Subtracting the largest keeps the likelihood of a long pattern from vanishing.
+        largest = logs.max(axis=1, keepdims=True)
+        parts = np.exp(logs - largest)
+        sums = parts.sum(axis=1, keepdims=True)
+        parts = weights[:, None] * parts / sums
+        by_d, by_criterion = (slopes[0] - slopes[1]) / 2, -(slopes[0] + slopes[1])
+        gradient = [np.sum(parts * move) for move in (by_d, by_criterion, by_criterion * spread * nodes)]
+        return -float(weights @ (np.log(sums) + largest)[:, 0]), -np.array(gradient)
+
+    low, high = (math.log(end) for end in SPREAD)
+    first = (0.0, 0.0) if start is None else (start.d_prime, start.criterion)
+    best = min(
+        (
+            optimize.minimize(
+                loss, (*first, guess), jac=True, method="L-BFGS-B", bounds=[(-12, 12), (-12, 12), (low, high)]
+            )
+            for guess in (math.log(0.3), math.log(1.0))
+        ),
+        key=lambda fitted: float(fitted.fun),
+    )
+    found = np.asarray(best.x, dtype=np.float64)
+    if found[2] > high - 1e-6:
+        return "criteria are too widely spread to tell d' from them"
+    # Where no spread was found its information is nothing, and d' is that of the pooled model.
+    free = 2 if found[2] < math.log(0.02) else 3
+    information = _hessian(loss, found, free)
+    if not np.isfinite(information).all() or float(np.linalg.eigvalsh(information)[0]) <= 0:
+        return "the fit has no finite standard error"
+    se = math.sqrt(float(np.linalg.inv(information)[0, 0]))
+    spread = 0.0 if free == 2 else math.exp(float(found[2]))
+    return (float(found[0]), float(found[1]), spread), se
+
+
+def _hessian(loss: Callable[[FloatArray], tuple[float, FloatArray]], at: FloatArray, free: int) -> FloatArray:
+    """Second derivatives by the first `free` parameters, by central differences of the gradient."""
+    step = 1e-5
+    rows = [
+        (loss(at + step * unit)[1] - loss(at - step * unit)[1])[:free] / (2 * step) for unit in np.eye(len(at))[:free]
+    ]
+    return np.asarray((np.array(rows) + np.array(rows).T) / 2, dtype=np.float64)

@@ -1,0 +1,147 @@
+"""Answers in cells whose rows share annotators and items, and the covariance of contrasts of their means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import FloatArray, IntArray, codes, kept_codes, sizes_of, totals, vector
+from analysis.stats.groups._sample import labelled
+from analysis.stats.results import Warning
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastCovariance:
+    """The covariance of contrasts: one way (`two_way` None), or annotators, items and both combined."""
+
+    annotators: FloatArray
+    items: FloatArray | None = None
+    two_way: FloatArray | None = None
+
+    def variance(self) -> FloatArray:
+        """The variance of each contrast; with two ways never less than either."""
+        if self.items is None or self.two_way is None:
+            return np.asarray(np.diag(self.annotators), dtype=np.float64)
+        parts = [np.diag(part) for part in (self.two_way, self.annotators, self.items)]
+        return np.asarray(np.max(parts, axis=0), dtype=np.float64)
+
+    def detail(self) -> dict[str, Any]:
+        if self.items is None or self.two_way is None:
+            return {}
+        return clusters.TwoWay(*(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))).detail()
+
+    def candidates(self) -> list[FloatArray]:
+        """The covariances under each of which a joint hypothesis must be rejected."""
+        if self.items is None or self.two_way is None:
+            return [self.annotators]
+        scale = np.trace(self.annotators + self.items)
+        is_definite = float(np.linalg.eigvalsh(self.two_way)[0]) > 1e-9 * scale
+        return [self.annotators, self.items, self.two_way if is_definite else self.annotators + self.items]
+
+
+@dataclass(frozen=True, slots=True)
+class CellRows:
+    """Answers in cells, with the codes of their annotators and items, and the sums of the cells."""
+
+    values: FloatArray
+    cells: IntArray
+    names: tuple[Any, ...]
+    annotators: IntArray
+    items: IntArray | None
+    n_annotators: int
+    n_items: int
+    sums: FloatArray
+    counts: FloatArray
+    n_missing: int
+
+    @classmethod
+    def of(
+        cls,
+        values: npt.ArrayLike,
+        cells: npt.ArrayLike,
+        annotators: npt.ArrayLike,
+        items: npt.ArrayLike | None,
+        *,
+        wanted: Sequence[Any],
+    ) -> "CellRows":
+        array = vector(values, "values")
+        positions, found = labelled(cells, "cells", len(array))
+        what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
+        place = {cell: column for column, cell in enumerate(wanted)}
+        columns = np.array([place.get(cell, -1) for cell in found], dtype=np.int64)
+        column = columns[positions] if len(found) else positions
+        chosen = column >= 0
+        here = chosen & ~np.isnan(array)
+        kept = array[here]
+        who, n_annotators = kept_codes(annotators, "annotators", here)
+        n_items = 0
+        if what is not None:
+            what, n_items = codes(what[here], "items", len(kept))
+        sums, counts = totals(column[here], kept, len(place)), sizes_of(column[here], len(place))
+        missing = int(chosen.sum()) - len(kept)
+        return cls(kept, column[here], tuple(wanted), who, what, n_annotators, n_items, sums, counts, missing)
+
+    @property
+    def n_clusters(self) -> int:
+        return self.n_annotators if self.items is None else min(self.n_annotators, self.n_items)
+
+    @property
+    def df(self) -> float:
+        if self.items is None:
+            return max(1.0, clusters.effective_clusters(sizes_of(self.annotators, self.n_annotators)) - 1)
+        return float(self.n_clusters - 1)
+
+    @property
+    def method(self) -> str:
+        return "cv3_t" if self.items is None else "two_way_t"
+
+    def warnings(self, unit: str) -> tuple[Warning, ...]:
+        if self.items is None:
+            return clusters.cluster_warnings(sizes_of(self.annotators, self.n_annotators), name=unit)
+        return clusters.two_way_warnings(self.annotators, self.items, unit=unit)
+
+    def covariance(
+        self, gradients: FloatArray, means: FloatArray, *, is_jackknife: bool = False
+    ) -> ContrastCovariance | None:
+        """The covariance of contrasts whose derivatives by the cell means are `gradients` (n_contrasts, n_cells).
+
+        With items CR1, or with `is_jackknife` CV3 in each way; without them always CV3. None where a cell is one
+        annotator's (or one item's) alone, so that the jackknife has nothing left of it.
+        """
+        if self.items is None:
+            one_way = self._jackknife(gradients, means, self.annotators, self.n_annotators)
+            return None if one_way is None else ContrastCovariance(one_way)
+        pairs, n_pairs = codes(self.annotators * self.n_items + self.items, "pairs", len(self.values))
+        ways = ((self.annotators, self.n_annotators), (self.items, self.n_items), (pairs, n_pairs))
+        if is_jackknife:
+            found = [self._jackknife(gradients, means, positions, n) for positions, n in ways]
+        else:
+            # One column a contrast: what each row moves it by.
+            moves = (gradients / self.counts)[:, self.cells].T * (self.values - means[self.cells])[:, None]
+            found = [_clustered(moves, positions, n) for positions, n in ways]
+        by_annotator, by_item, by_both = found
+        if by_annotator is None or by_item is None or by_both is None:
+            return None
+        return ContrastCovariance(by_annotator, by_item, by_annotator + by_item - by_both)
+
+    def _jackknife(
+        self, gradients: FloatArray, means: FloatArray, positions: IntArray, n_clusters: int
+    ) -> FloatArray | None:
+        n_cells = len(self.counts)
+        both = positions * n_cells + self.cells
+        sums = totals(both, self.values, n_clusters * n_cells).reshape(-1, n_cells)
+        counts = sizes_of(both, n_clusters * n_cells).reshape(-1, n_cells)
+        left = self.counts - counts
+        if np.any(left == 0):
+            return None
+        shift = ((self.sums - sums) / left - means) @ gradients.T
+        return np.asarray((n_clusters - 1) / n_clusters * shift.T @ shift, dtype=np.float64)
+
+
+def _clustered(moves: FloatArray, positions: IntArray, n_groups: int) -> FloatArray:
+    sums = np.stack([totals(positions, column, n_groups) for column in moves.T], axis=1)
+    factor = n_groups / (n_groups - 1) if n_groups > 1 else 0.0
+    return np.asarray(factor * sums.T @ sums, dtype=np.float64)

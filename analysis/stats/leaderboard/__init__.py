@@ -1,0 +1,29 @@
+"""Scores of systems on one fixed draw of items, 0 to 100, and what may be said of their differences.
+
+The paper resamples annotations, as if each came from somebody else: with a workforce of which a few give most of the
+labels its 95 % interval covers less than half of the time. Here the unit is the annotator, items weigh equally however
+many labels each got, and systems are compared on the items they share.
+
+Source: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
+"""
+
+from analysis.stats.leaderboard._board import Leaderboard, leaderboard
+from analysis.stats.leaderboard._differences import difference, from_reference
+from analysis.stats.leaderboard._precision import Labelling, design_effect, labelling_spread, worst_case_se
+from analysis.stats.leaderboard._rows import unit_scores
+from analysis.stats.leaderboard._scores import system_score
+from analysis.stats.leaderboard._stability import stability
+
+__all__ = [
+    "Labelling",
+    "Leaderboard",
+    "design_effect",
+    "difference",
+    "from_reference",
+    "labelling_spread",
+    "leaderboard",
+    "stability",
+    "system_score",
+    "unit_scores",
+    "worst_case_se",
+]

@@ -1,0 +1,152 @@
+"""All systems at once: scores, ranks, and distances from the best."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap, clusters, ranks
+from analysis.stats.arrays import FloatArray, codes, refuse_outside, vector
+from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
+from analysis.stats.leaderboard._scores import system_score
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard(Record):
+    """Systems from best to worst: their scores, the sets of ranks, and each one's distance from the best.
+
+    `scores` and `from_best` follow `ranks.systems`; the best system's own distance is `not_applicable`.
+    """
+
+    scores: tuple[Estimate, ...]
+    ranks: ranks.RankSets
+    from_best: tuple[Estimate, ...]
+
+
+def leaderboard(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    mode: str = "recommended",
+    level: float = 0.95,
+    items_sampled: bool = True,
+    resamples: int = bootstrap.RESAMPLES,
+    unit: str = "annotator",
+) -> Leaderboard:
+    """Scores, rank sets and distances from the best of all systems; arrays of shape (n_rows,), NaN missing.
+
+    Each score is a `system_score` in `mode`. Ranks (`ranks.rank_sets`) and distances rest on resamples of annotators,
+    items weighing equally within each system. Because the best is chosen by the data, the distances have intervals and
+    p-values that hold for all pairs of systems at once (test "max_t"). A new submission changes all of them: compute
+    the whole board anew.
+
+    >>> rng = np.random.default_rng(0)
+    >>> annotators, items, systems = np.repeat(np.arange(20), 6), np.tile(np.arange(60), 2), np.repeat(["a", "b"], 60)
+    >>> answers = np.clip(0.5 + 0.3 * (systems == "b") + rng.normal(0, 0.2, 120), 0, 1)
+    >>> board = leaderboard(answers, systems, items, annotators, rng=rng, resamples=999)
+    >>> board.ranks.systems, board.ranks.low, board.ranks.best
+    (('b', 'a'), (1, 2), (True, False))
+    """
+    array = vector(values, "values")
+    refuse_outside(array, (0.0, 1.0), "values")
+    labels = np.asarray(systems)
+    codes(labels, "systems", len(array))
+    drawn = ranks.score_draws(
+        SCALE * array,
+        annotators,
+        labels,
+        weights=equal_item_weights(array, labels, items),
+        resamples=resamples,
+        rng=rng,
+        unit=unit,
+    )
+    order = np.argsort(-drawn.scores, kind="stable")
+    names = tuple(drawn.systems[i] for i in order)
+    frame: dict[str, Any] = {"level": level, "df": drawn.df[np.ix_(order, order)]}
+    sets = ranks.rank_sets(
+        drawn.scores[order],
+        drawn.draws[:, order],
+        systems=names,
+        unit=unit,
+        n=drawn.n_annotators,
+        n_rows=drawn.n_rows,
+        warnings=drawn.warnings,
+        settings={"critical": "t"},
+        **frame,
+    )
+    item_labels, people = np.asarray(items), np.asarray(annotators)
+    scores = []
+    for name in names:
+        own = np.asarray(labels == name)
+        scores.append(
+            system_score(
+                array[own],
+                item_labels[own],
+                people[own],
+                rng=rng,
+                mode=mode,
+                level=level,
+                items_sampled=items_sampled,
+                resamples=resamples,
+                unit=unit,
+            )
+        )
+    draws = drawn.draws[:, order]
+    draws = draws[np.isfinite(draws).all(axis=1)]
+    found = ranks.differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
+    common: dict[str, Any] = {"unit": unit, "n": drawn.n_annotators, "n_clusters": drawn.n_annotators}
+    return Leaderboard(
+        scores=tuple(scores),
+        ranks=sets,
+        from_best=tuple(
+            _distance(place, names, drawn.scores[order], found, sets, common) for place in range(len(names))
+        ),
+    )
+
+
+def _distance(
+    place: int,
+    names: tuple[Any, ...],
+    scores: FloatArray,
+    found: ranks.Differences | None,
+    sets: ranks.RankSets,
+    common: Mapping[str, Any],
+) -> Estimate:
+    named: dict[str, Any] = {
+        "analysis": "leaderboard.from_best",
+        "estimand": f"difference of scores in points, {names[place]} - {names[0]} (the best)",
+        "estimate": float(scores[place] - scores[0]),
+        **common,
+    }
+    if place == 0:
+        return Estimate(status="not_applicable", reason="the best system is not compared with itself", **named)
+    if found is None:
+        return Estimate(status=sets.status, reason=sets.reason, **named)
+    if not found.decidable[place, 0]:
+        return Estimate(status="zero_variance", reason="the difference does not vary", **named)
+    pvalue = float(found.pvalues[place, 0])
+    size = len(names) * (len(names) - 1) // 2
+    tested = common["n"] >= clusters.TOO_FEW_CLUSTERS
+    return Estimate(
+        interval=Interval(found.level, float(found.low[place, 0]), float(found.high[place, 0]), "max_t"),
+        test=HypothesisTest(
+            name="max_t",
+            null=0.0,
+            statistic=float(scores[place] - scores[0]) / float(found.standard_errors[place, 0]),
+            pvalue=pvalue,
+            pvalue_adjusted=pvalue,
+            adjust="max_t",
+            family="leaderboard.pairs",
+            family_size=size,
+        )
+        if tested
+        else None,
+        detail={"se": float(found.standard_errors[place, 0])},
+        **named,
+    )

@@ -1,0 +1,129 @@
+"""Differences of systems over the items that they share."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import codes, refuse_level, refuse_outside, vector
+from analysis.stats.leaderboard._rows import SCALE, Arm, ScoreRows, contrast_variance
+from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.results import Estimate
+
+
+def difference(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    x: object,
+    y: object,
+    level: float = 0.95,
+    items_sampled: bool = True,
+    analysis: str = "leaderboard.difference",
+    unit: str = "annotator",
+) -> Estimate:
+    """The difference of two systems' scores, x - y, over the items that have answers for both; shapes (n_rows,).
+
+    Each item counts once, with the difference of its mean answers d_i. The standard error is clustered by annotators:
+    V_a leaves one annotator out of both systems at once (CV3). Where an item's two answers come from different people,
+    V_a also holds the items' own spread, which the pairing has taken out of the difference; with `items_sampled`
+    V = max(V_a + V_i - V_ai, V_i) removes it again, V_i being the variance of the paired d_i and V_ai that of the
+    cells of one annotator and one item. Without it V = V_a, wider and about these items alone. t on G* - 1, against 0;
+    no test under six annotators. `n` counts annotators, detail["n_items"] the shared items.
+
+    >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
+    >>> found = difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, x="a", y="b")
+    >>> found.estimate, found.detail["n_items"], found.test is None
+    (37.5, 4, True)
+    """
+    refuse_level(level)
+    array = vector(values, "values")
+    refuse_outside(array, (0.0, 1.0), "values")
+    labels = np.asarray(systems)
+    codes(labels, "systems", len(array))
+    item_codes, n_all = codes(np.asarray(items), "items", len(array))
+    codes(np.asarray(annotators), "annotators", len(array))
+    given = ~np.isnan(array)
+    is_x, is_y = given & np.asarray(labels == x), given & np.asarray(labels == y)
+    shared = (np.bincount(item_codes[is_x], minlength=n_all) > 0) & (np.bincount(item_codes[is_y], minlength=n_all) > 0)
+    here = (is_x | is_y) & shared[item_codes]
+    both = ScoreRows.of(array[here], item_codes[here], np.asarray(annotators)[here])
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": f"difference of scores in points, {x} - {y}, over shared items",
+        "unit": unit,
+        "n": both.n_annotators,
+        "n_clusters": both.n_annotators,
+        "n_rows": len(both.values),
+        "settings": {"x": str(x), "y": str(y), "level": level, "items_sampled": items_sampled},
+    }
+    detail: dict[str, Any] = {
+        "n_items": both.n_items,
+        "n_items_dropped": len(np.unique(item_codes[is_x | is_y])) - both.n_items,
+    }
+    if x == y:
+        return Estimate(status="not_applicable", reason="a system does not differ from itself", detail=detail, **common)
+    if both.n_items == 0:
+        return Estimate(status="no_data", reason="the two systems share no item", detail=detail, **common)
+    first = is_x[here]
+    arms = [Arm.of(both, first, 1.0), Arm.of(both, ~first, -1.0)]
+    estimate = SCALE * sum(arm.sign * arm.mean for arm in arms)
+    if both.n_annotators == 1:
+        return Estimate(
+            status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
+        )
+    found = contrast_variance(arms, items_sampled=items_sampled, is_difference=True)
+    if found is None:
+        reason = "all answers of one system come from one annotator"
+        return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
+    return clusters.t_estimate(
+        estimate,
+        SCALE * math.sqrt(found.variance),
+        found.df,
+        fewest=both.n_annotators,
+        level=level,
+        method="cv3_t",
+        null=0.0,
+        bounds=(-SCALE, SCALE),
+        reason="the difference does not vary, so the standard error is 0",
+        warnings=clusters.cluster_warnings(np.bincount(both.annotators), name=unit),
+        detail={**detail, **found.as_dict()},
+        **common,
+    )
+
+
+def from_reference(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    reference: object,
+    planned: Sequence[Any] | None = None,
+    level: float = 0.95,
+    items_sampled: bool = True,
+) -> dict[Any, Estimate]:
+    """Every other system's `difference` to a reference that was named beforehand, Holm over the planned systems.
+
+    `planned` are the systems to be compared (all others in the data where None); one without answers still counts.
+
+    >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
+    >>> found = from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, reference="b")
+    >>> list(found), found["a"].estimate
+    (['a'], 37.5)
+    """
+    names = np.unique(np.asarray(systems)).tolist() if planned is None else list(planned)
+    others = [name for name in names if name != reference]
+    found = {
+        str(other): difference(
+            values, systems, items, annotators, x=other, y=reference, level=level, items_sampled=items_sampled
+        )
+        for other in others
+    }
+    after = adjusted(found, Family("leaderboard.reference", tuple(found)), star_scheme=None)
+    return {other: after[str(other)] for other in others}

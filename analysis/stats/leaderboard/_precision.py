@@ -1,0 +1,122 @@
+"""How precise a score can be: the worst case, the design effect, and one label against several an item."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import refuse_outside
+from analysis.stats.leaderboard._rows import SCALE
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling(Record):
+    """The spread of a score at one budget: k labels on N / k items (multilabel), or one label on each of N.
+
+    `sd_unilabel` and `sd_multilabel` are over `rounds` simulated rounds, in points of 100, and `exact_unilabel`,
+    `exact_multilabel` their values without simulation error. `icc` is the share of variance that lies between items,
+    None where it cannot be told, and `design_effect` = 1 + (k - 1) icc what multilabel costs in variance.
+    """
+
+    sd_unilabel: float
+    sd_multilabel: float
+    exact_unilabel: float
+    exact_multilabel: float
+    icc: float | None
+    design_effect: float | None
+    n_items: int
+    labels_per_item: int
+    rounds: int
+    aggregate: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON-safe dict."""
+        return Record.as_dict(self) | {"unit": "item", "n": self.n_items}
+
+
+def worst_case_se(score: float, n: int, *, design_effect: float = 1.0) -> float:
+    """The largest standard error that n answers within 0..100 can have, in points: sqrt(mu (100 - mu) / n) sqrt(deff).
+
+    With a design effect of 1 it bounds answers that are independent, one an annotator; the answers of one person are
+    not, and their design effect belongs in it. For use before there are data.
+
+    Source: appendix C (the inequality of Bhatia and Davis 2000).
+
+    >>> round(worst_case_se(50, 800), 2), round(worst_case_se(50, 300), 2)
+    (1.77, 2.89)
+    """
+    if not 0 <= score <= SCALE:
+        raise ValueError(f"score: {score!r} is not in 0..100")
+    if n < 1:
+        raise ValueError(f"n: {n} is less than 1")
+    if not design_effect > 0:
+        raise ValueError(f"design_effect: {design_effect!r} is not a positive number")
+    return math.sqrt(score * (SCALE - score) / n * design_effect)
+
+
+def design_effect(cluster_size: float, icc: float) -> float:
+    """How much `cluster_size` answers each of a cluster inflate the variance of a mean: 1 + (m - 1) icc.
+
+    Of annotators with m labels each; or, of items with k labels each, what labelling k times costs against labelling k
+    times as many items (section 4, Q3). Never below 1: one label an item never loses for the mean.
+
+    >>> round(math.sqrt(design_effect(20, 0.3)), 1), design_effect(3, 0.4)
+    (2.6, 1.8)
+    """
+    if not cluster_size >= 1:
+        raise ValueError(f"cluster_size: {cluster_size!r} is less than 1")
+    if not 0 <= icc <= 1:
+        raise ValueError(f"icc: {icc!r} is not in 0..1")
+    return 1 + (cluster_size - 1) * icc
+
+
+def labelling_spread(
+    labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
+) -> Labelling:
+    """How much the score would vary if one budget bought k labels on few items, or one label on k times as many.
+
+    `labels` has shape (n_items, k), complete, in 0..1. Each round draws with replacement either n_items / k items with
+    all their labels, aggregated within each item ("mean", or "majority": the median, which is the majority wherever
+    there is one and k is odd), or n_items of all labels. Both cost n_items labels. The paper's figures are the
+    standard deviations over its 500 rounds.
+
+    Source: section 4, Q2 and Q3, Figure 3.
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
+    >>> found = labelling_spread(labels, rng=rng)
+    >>> found.exact_multilabel > found.exact_unilabel, round(found.design_effect, 1)
+    (True, 1.7)
+    """
+    table = np.asarray(labels, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
+        raise ValueError(f"labels: at least two items with two labels each are needed, got shape {table.shape}")
+    if np.isnan(table).any():
+        raise ValueError(f"labels: row {int(np.argwhere(np.isnan(table))[0][0])} has a missing label")
+    refuse_outside(table.ravel(), (0.0, 1.0), "labels")
+    if aggregate not in ("mean", "majority"):
+        raise ValueError(f"aggregate: {aggregate!r} is neither mean nor majority")
+    if rounds < 2:
+        raise ValueError(f"rounds: {rounds} is less than 2")
+    n_items, k = table.shape
+    n_few = max(1, round(n_items / k))
+    each = table.mean(axis=1) if aggregate == "mean" else np.median(table, axis=1)
+    few = each[rng.integers(0, n_items, (rounds, n_few))].mean(axis=1)
+    many = table.ravel()[rng.integers(0, n_items * k, (rounds, n_items))].mean(axis=1)
+    parts = clusters.between_variance(table.ravel(), np.repeat(np.arange(n_items), k))
+    return Labelling(
+        sd_unilabel=SCALE * float(np.std(many, ddof=1)),
+        sd_multilabel=SCALE * float(np.std(few, ddof=1)),
+        exact_unilabel=SCALE * float(np.std(table)) / math.sqrt(n_items),
+        exact_multilabel=SCALE * float(np.std(each)) / math.sqrt(n_few),
+        icc=parts.icc,
+        design_effect=None if parts.icc is None else design_effect(k, parts.icc),
+        n_items=n_items,
+        labels_per_item=k,
+        rounds=rounds,
+        aggregate=aggregate,
+    )

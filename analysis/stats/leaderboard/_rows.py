@@ -1,0 +1,138 @@
+"""Answers of one system or of two, items weighing equally, and the variance of what is made of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import FloatArray, IntArray, codes, kept_codes, refuse_outside, vector
+
+SCALE = 100.0
+BOUNDS = (0.0, SCALE)
+
+
+def unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:
+    """Points 1..n of a Likert scale as equally spaced scores 0..1, NaN missing; n = 2 is no and yes.
+
+    Raises ValueError, naming the row, for what is no point of the scale. Source: the paper's footnote 6.
+
+    >>> unit_scores([1, 2, 3, 4, 5]).tolist(), unit_scores([1, 2], n_points=2).tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 1.0])
+    """
+    if n_points < 2:
+        raise ValueError(f"n_points: {n_points} is less than 2")
+    array = vector(points, "points")
+    refuse_outside(array, (1, n_points), "points")
+    between = np.flatnonzero(~np.isnan(array) & (array != np.round(array)))
+    if len(between):
+        raise ValueError(f"points: row {int(between[0])} is {array[between[0]]:g}, no point of the scale")
+    return (array - 1) / (n_points - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRows:
+    """Answers without the missing ones, items and annotators as codes; `weights` give every item the same total."""
+
+    values: FloatArray
+    items: IntArray
+    annotators: IntArray
+    n_items: int
+    n_annotators: int
+    n_missing: int
+
+    @classmethod
+    def of(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "ScoreRows":
+        array = vector(values, "values")
+        refuse_outside(array, (0.0, 1.0), "values")
+        here = ~np.isnan(array)
+        n = int(here.sum())
+        item_codes, n_items = kept_codes(items, "items", here)
+        annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
+        return cls(array[here], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
+
+    @property
+    def weights(self) -> FloatArray:
+        return np.asarray(1 / (self.n_items * np.bincount(self.items)[self.items]), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One system's part of a contrast: weights over all rows, adding up to 1, and the sign it enters with."""
+
+    rows: ScoreRows
+    weights: FloatArray
+    sign: float
+
+    @classmethod
+    def of(cls, rows: ScoreRows, own: npt.NDArray[np.bool_], sign: float) -> "Arm":
+        per_item = np.bincount(rows.items[own], minlength=rows.n_items)
+        return cls(rows, np.where(own, 1 / (rows.n_items * per_item[rows.items]), 0.0), sign)
+
+    @property
+    def mean(self) -> float:
+        return float(self.weights @ self.rows.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variance:
+    variance: float
+    df: float
+    by_annotator: float
+    by_item: float | None
+    by_cell: float | None
+    effective: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "se": SCALE * math.sqrt(self.variance),
+            "df": self.df,
+            "variance_annotators": SCALE**2 * self.by_annotator,
+            "variance_items": None if self.by_item is None else SCALE**2 * self.by_item,
+            "variance_cells": None if self.by_cell is None else SCALE**2 * self.by_cell,
+            "effective_clusters": self.effective,
+        }
+
+
+def contrast_variance(arms: Sequence[Arm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
+    """Of sum(sign * mean) over the arms, which share their rows; None where one annotator is all of an arm."""
+    rows = arms[0].rows
+    n = rows.n_annotators
+    contrast = sum(arm.sign * arm.mean for arm in arms)
+    without = np.zeros(n)
+    shares = np.zeros(n)
+    influence = np.zeros(len(rows.values))
+    for arm in arms:
+        weight = np.bincount(rows.annotators, arm.weights, n)
+        if float(weight.max()) > 1 - 1e-12:
+            return None
+        left = float(arm.weights @ rows.values) - np.bincount(rows.annotators, arm.weights * rows.values, n)
+        without += arm.sign * left / (1 - weight)
+        shares += weight
+        influence += arm.sign * arm.weights * (rows.values - arm.mean)
+    by_annotator = (n - 1) / n * float(np.sum((without - contrast) ** 2))
+    effective = clusters.effective_clusters(shares)
+    df = max(1.0, effective - 1)
+    if not items_sampled or rows.n_items < 2:
+        return _Variance(by_annotator, df, by_annotator, None, None, effective)
+    # Influences are shares of the score already, where `cr1_variance` divides by the number of rows.
+    moves = influence * len(influence)
+    cells, _ = codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
+    by_item, by_cell = clusters.cr1_variance(moves, rows.items), clusters.cr1_variance(moves, cells)
+    combined = by_annotator + by_item - by_cell
+    # A difference that is paired by item must not be widened by what the pairing took out, so V_a is no floor there.
+    variance = max(combined, by_item) if is_difference else max(combined, by_annotator, by_item)
+    return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
+
+
+def equal_item_weights(array: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
+    """1 / (answers of the row's item for the row's system), so that each item weighs the same; 0 where missing."""
+    system_codes, _ = codes(np.asarray(systems), "systems", len(array))
+    item_codes, n_items = codes(np.asarray(items), "items", len(array))
+    cells = system_codes * n_items + item_codes
+    given = ~np.isnan(array)
+    counts = np.bincount(cells[given], minlength=int(cells.max(initial=0)) + 1)[cells]
+    return np.where(given, 1 / np.maximum(counts, 1), 0.0)

@@ -1,0 +1,193 @@
+"""The score of one system."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, betting, bootstrap, clusters
+from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level, totals
+from analysis.stats.leaderboard._precision import worst_case_se
+from analysis.stats.leaderboard._rows import BOUNDS, SCALE, Arm, ScoreRows, contrast_variance
+from analysis.stats.results import MODES, Estimate, Interval, Warning
+
+
+def system_score(
+    values: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    mode: str = "recommended",
+    level: float = 0.95,
+    items_sampled: bool = True,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "leaderboard.score",
+    unit: str = "annotator",
+) -> Estimate:
+    """The score of one system, 100 times a mean of answers in 0..1; arrays of shape (n_rows,), NaN missing.
+
+    `paper`: the mean of the answers and the percentile bootstrap over them (warning `annotators_ignored`).
+    `recommended`: the mean over items of each item's mean, V_a by leaving one annotator out (CV3), t on the smaller of
+    G* - 1 and the number of items - 1. With `items_sampled` the claim goes beyond these very items:
+    V = max(V_a + V_i - V_ai, V_a, V_i); without it V = V_a. Sensitivities: the BCa bootstrap over annotators, and the
+    mean of the annotators' means. Nine equal answers in ten from fewer than 100 annotators: a betting interval over
+    the annotators' means (warning `ceiling`). `n` counts annotators in recommended and answers in paper mode.
+    detail has `plus` and `minus`, the interval's arms as the paper prints them, and the worst-case standard error.
+
+    Source: section 6, Uncertainty Quantification.
+
+    >>> rng = np.random.default_rng(0)
+    >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
+    >>> found = system_score(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
+    >>> round(found.estimate, 1), found.interval.method, found.n
+    (76.5, 'cv3_t', 20)
+    """
+    refuse_level(level)
+    if mode not in MODES:
+        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
+    rows = ScoreRows.of(values, items, annotators)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "score, 0 to 100: mean of answers" if mode == "paper" else "score, 0 to 100: mean over items",
+        "mode": mode,
+        "n_rows": len(rows.values),
+        "settings": {"level": level, "items_sampled": items_sampled, "resamples": resamples},
+    }
+    if mode == "paper":
+        return _paper_score(rows, level=level, resamples=resamples, rng=rng, common=common)
+    common |= {"unit": unit, "n": rows.n_annotators, "n_clusters": rows.n_annotators}
+    if len(rows.values) == 0:
+        return Estimate(status="no_data", reason="no answer to analyse", **common)
+    weights = rows.weights
+    estimate = SCALE * float(weights @ rows.values)
+    detail: dict[str, Any] = {"n_items": rows.n_items, "n_missing": rows.n_missing, **_worst_case(rows, estimate)}
+    if rows.n_annotators == 1:
+        return Estimate(
+            status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
+        )
+    found = contrast_variance([Arm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
+    if found is None:
+        return Estimate(
+            status="not_identified",
+            reason="without one annotator nothing is left",
+            estimate=estimate,
+            detail=detail,
+            **common,
+        )
+    detail |= found.as_dict()
+    sizes = np.bincount(rows.annotators)
+    warnings = clusters.cluster_warnings(sizes, name=unit)
+    means = SCALE * np.bincount(rows.annotators, rows.values) / sizes
+    bet = betting.betting_interval(np.clip(means, *BOUNDS), level=level, bounds=BOUNDS)
+    se = SCALE * math.sqrt(found.variance)
+    if se < DEGENERATE * SCALE:
+        reason = "the annotators' answers do not differ, so the standard error is 0"
+        return Estimate(
+            status="zero_variance",
+            reason=reason,
+            estimate=estimate,
+            interval=bet,
+            warnings=warnings,
+            detail=detail,
+            **common,
+        )
+    interval: Interval = basic.t_interval(estimate, se, found.df, level=level, bounds=BOUNDS, method="cv3_t")
+    share = basic.largest_share(rows.values)
+    if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
+        ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}
+        warnings = (*warnings, Warning("ceiling", "warn", {"largest_share": share, **ends}))
+        interval = bet
+    sensitivity = _sensitivities(
+        rows, estimate, means, level=level, resamples=resamples, rng=rng, analysis=analysis, unit=unit
+    )
+    return Estimate(
+        estimate=estimate,
+        interval=interval,
+        sensitivity=sensitivity,
+        warnings=warnings,
+        detail={**detail, **_arms(estimate, interval)},
+        **common,
+    )
+
+
+def _arms(estimate: float, interval: Interval) -> dict[str, float]:
+    return {"plus": interval.high - estimate, "minus": estimate - interval.low}
+
+
+def _worst_case(rows: ScoreRows, estimate: float) -> dict[str, Any]:
+    """The bound for independent answers, and the same times the root of the observed design effect."""
+    parts = clusters.between_variance(rows.values, rows.annotators)
+    n, score = len(rows.values), min(SCALE, max(0.0, estimate))
+    dependent = None if parts.design_effect is None else worst_case_se(score, n, design_effect=parts.design_effect)
+    return {
+        "worst_case_se": worst_case_se(score, n),
+        "worst_case_se_clustered": dependent,
+        "annotator_icc": parts.icc,
+        "design_effect": parts.design_effect,
+    }
+
+
+def _paper_score(
+    rows: ScoreRows, *, level: float, resamples: int, rng: np.random.Generator, common: Mapping[str, Any]
+) -> Estimate:
+    n = len(rows.values)
+    named = {**common, "unit": "answer", "n": n}
+    if n == 0:
+        return Estimate(status="no_data", reason="no answer to analyse", **named)
+    estimate = SCALE * float(np.mean(rows.values))
+    detail: dict[str, Any] = {"n_annotators": rows.n_annotators, "n_items": rows.n_items, "n_missing": rows.n_missing}
+    detail |= {"worst_case_se": worst_case_se(min(SCALE, estimate), n)}
+    if n == 1:
+        return Estimate(status="n_lt_2", reason="one answer has no spread", estimate=estimate, detail=detail, **named)
+    scores, counts = np.unique(rows.values, return_counts=True)
+    if len(scores) == 1:
+        return Estimate(
+            status="zero_variance", reason="all answers are equal", estimate=estimate, detail=detail, **named
+        )
+    draws = SCALE * (rng.multinomial(n, counts / n, resamples) @ scores) / n
+    interval = bootstrap.percentile_interval(np.asarray(draws), level)
+    warnings = () if rows.n_annotators == n else (Warning("annotators_ignored", "block", {"n": rows.n_annotators}),)
+    arms = {} if interval is None else _arms(estimate, interval)
+    return Estimate(estimate=estimate, interval=interval, warnings=warnings, detail={**detail, **arms}, **named)
+
+
+def _sensitivities(
+    rows: ScoreRows,
+    estimate: float,
+    means: FloatArray,
+    *,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    analysis: str,
+    unit: str,
+) -> tuple[Estimate, ...]:
+    n = rows.n_annotators
+    weights = rows.weights
+    sums, counts = SCALE * totals(rows.annotators, weights * rows.values, n), totals(rows.annotators, weights, n)
+    draws = bootstrap.ratio_draws(sums[:, None], counts[:, None], bootstrap.multinomial_weights(n, resamples, rng))
+    interval = bootstrap.interval_from_draws(estimate, draws[:, 0], sums, counts, method="bca", level=level)
+    resampled = Estimate(
+        analysis=f"{analysis}.bootstrap",
+        estimand="score, 0 to 100: mean over items",
+        unit=unit,
+        n=n,
+        n_clusters=n,
+        estimate=estimate,
+        interval=interval,
+        settings={"method": "bca", "level": level, "resamples": resamples},
+    )
+    of_means = basic.one_sample(
+        np.clip(means, *BOUNDS),
+        null=estimate,
+        level=level,
+        bounds=BOUNDS,
+        analysis=f"{analysis}.annotator_means",
+        estimand=f"score, 0 to 100: mean of {unit} means",
+        unit=unit,
+    )
+    return resampled, replace(of_means, test=None, effect=None)

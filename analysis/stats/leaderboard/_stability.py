@@ -1,0 +1,105 @@
+"""Whether a score stays what it was on another day."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap, clusters, ranks
+from analysis.stats.arrays import codes, refuse_level, refuse_outside, vector
+from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
+from analysis.stats.results import Estimate, HypothesisTest, Interval
+
+
+def stability(
+    values: npt.ArrayLike,
+    days: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "leaderboard.stability",
+    unit: str = "annotator",
+) -> Estimate:
+    """The largest difference between the scores of one system on several days, in points; shapes (n_rows,).
+
+    Only items answered on every day count, so that days differ in people and time alone. Noise makes the largest
+    difference exceed 0 even if nothing changed: read the interval, from max_ij (|d_ij| - h_ij), at least 0, to
+    max_ij (|d_ij| + h_ij), with h_ij the half width of the simultaneous interval for days i and j, annotators
+    resampled. The test ("max_t") is that no two days differ. detail["by_day"] has the score of each day.
+
+    Source: section 4, Figure 2 (one system on three weekdays).
+
+    >>> rng = np.random.default_rng(0)
+    >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
+    >>> found = stability(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
+    >>> found.detail["n_items"], found.interval.low
+    (60, 0.0)
+    """
+    refuse_level(level)
+    array = vector(values, "values")
+    refuse_outside(array, (0.0, 1.0), "values")
+    day_codes, _ = codes(np.asarray(days), "days", len(array))
+    item_codes, n_items = codes(np.asarray(items), "items", len(array))
+    codes(np.asarray(annotators), "annotators", len(array))
+    given = ~np.isnan(array)
+    present = np.unique(day_codes[given])
+    seen = np.zeros((int(day_codes.max(initial=0)) + 1, n_items), dtype=bool)
+    seen[day_codes[given], item_codes[given]] = True
+    on_all = np.asarray(seen[present].all(axis=0)) if len(present) else np.zeros(n_items, dtype=bool)
+    here = given & on_all[item_codes]
+    labels, shared = np.asarray(days)[here], item_codes[here]
+    people = np.asarray(annotators)[here]
+    n = len(np.unique(people))
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "largest difference between days, in points of 100",
+        "unit": unit,
+        "n": n,
+        "n_clusters": n,
+        "n_rows": int(here.sum()),
+        "settings": {"level": level, "resamples": resamples},
+    }
+    detail: dict[str, Any] = {
+        "n_days": len(present),
+        "n_items": int(on_all.sum()),
+        "n_items_dropped": len(np.unique(item_codes[given])) - int(on_all.sum()),
+    }
+    if not given.any():
+        return Estimate(status="no_data", reason="no answer to analyse", detail=detail, **common)
+    if len(present) == 1:
+        return Estimate(status="not_applicable", reason="all answers are of one day", detail=detail, **common)
+    if not here.any():
+        return Estimate(status="not_identified", reason="no item was answered on every day", detail=detail, **common)
+    drawn = ranks.score_draws(
+        SCALE * array[here],
+        people,
+        labels,
+        weights=equal_item_weights(array[here], labels, shared),
+        resamples=resamples,
+        rng=rng,
+        unit=unit,
+    )
+    spread = float(np.ptp(drawn.scores))
+    detail["by_day"] = {str(day): score for day, score in zip(drawn.systems, drawn.scores.tolist(), strict=True)}
+    common |= {"estimate": spread, "warnings": drawn.warnings, "detail": detail}
+    draws = drawn.draws[np.isfinite(drawn.draws).all(axis=1)]
+    if n == 1:
+        return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
+    if len(draws) < ranks.MAX_UNDEFINED * resamples:
+        return Estimate(status="not_identified", reason="some days were rated by too few to be resampled", **common)
+    found = ranks.differences(drawn.scores, draws, level=level, df=drawn.df)
+    if not found.decidable[~np.eye(len(drawn.systems), dtype=bool)].all():
+        return Estimate(status="zero_variance", reason="the difference of two days does not vary", **common)
+    half = np.nan_to_num((found.high - found.low) / 2, nan=0.0)
+    sizes = np.abs(found.estimates)
+    low, high = max(0.0, float(np.max(sizes - half))), float(np.max(sizes + half))
+    pvalue = float(np.nanmin(found.pvalues))
+    tested = n >= clusters.TOO_FEW_CLUSTERS
+    return Estimate(
+        interval=Interval(level, low, min(SCALE, high), "max_t", clipped=high > SCALE),
+        test=HypothesisTest(name="max_t", null=0.0, statistic=None, pvalue=pvalue) if tested else None,
+        **common,
+    )

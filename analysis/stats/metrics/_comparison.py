@@ -1,0 +1,131 @@
+"""One metric against another."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import DEGENERATE, FloatArray, matrix
+from analysis.stats.metrics._flips import sign_flips
+from analysis.stats.metrics._statistics import compare, to_unit
+from analysis.stats.metrics._systems import MIN_SYSTEMS, STATISTICS
+from analysis.stats.metrics._tables import OutputPairs, ScoreTables, too_few_systems
+from analysis.stats.results import Estimate, HypothesisTest
+
+
+def compare_metrics(
+    human: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    statistic: str = "pearson",
+    resamples: int = 999,
+    unit: str = "item",
+) -> Estimate:
+    """Whether the first metric agrees with people better than the second: difference of `statistic`, paired permutation.
+
+    All tables have shape (n_items, K); a cell that lacks any of the three is left out. Both metrics are standardised
+    over all cells, so that they may be exchanged; each resample exchanges them on every item with probability 1/2.
+    `statistic` is one of "pearson", "spearman", "kendall", "pairwise_accuracy" (of systems' means) or "segment_tau".
+    Two-sided p = (1 + number as extreme) / (resamples + 1). Metrics that agree in every resample: `zero_variance`.
+
+    Source: Deutsch, Dror and Roth 2021, A statistical analysis of summarization evaluation metrics using resampling
+    methods (the permutation over inputs).
+
+    >>> rng = np.random.default_rng(0)
+    >>> human = rng.normal(np.arange(6) / 4, 1, (200, 6))
+    >>> good, poor = human + rng.normal(0, 0.5, (200, 6)), rng.normal(0, 1, (200, 6))
+    >>> found = compare_metrics(human, good, poor, rng=rng)
+    >>> found.estimate > 0, found.pvalue < 0.05
+    (True, True)
+    """
+    if statistic not in (*STATISTICS, "segment_tau"):
+        raise ValueError(f"statistic: {statistic!r} is none of {', '.join(STATISTICS)}, segment_tau")
+    given, one, other = matrix(human, "human"), matrix(first, "first"), matrix(second, "second")
+    for name, table in (("first", one), ("second", other)):
+        if table.shape != given.shape:
+            raise ValueError(f"{name}: shape {table.shape} where human has {given.shape}")
+    missing = np.isnan(given) | np.isnan(one) | np.isnan(other)
+    given, one, other = (np.where(missing, np.nan, table) for table in (given, one, other))
+    tables = ScoreTables.of(given, one)
+    common: dict[str, Any] = {
+        "analysis": "metrics.compare",
+        "estimand": f"difference of {statistic} with human scores, first metric - second metric",
+        "unit": unit,
+        "n": tables.n_items,
+        "n_rows": tables.n_cells,
+        "settings": {"statistic": statistic, "resamples": resamples},
+    }
+    minimum = MIN_SYSTEMS if statistic in ("pearson", "spearman", "kendall") else 2
+    edge = too_few_systems(tables, minimum, common)
+    if edge is not None:
+        return edge
+    if np.nanstd(to_unit(one)) < DEGENERATE or np.nanstd(to_unit(other)) < DEGENERATE:
+        return Estimate(status="not_identified", reason="a metric is constant", **common)
+    one, other = ((table - np.nanmean(table)) / np.nanstd(table) for table in (one, other))
+    observed, draws = (_swapped_taus if statistic == "segment_tau" else _swapped_systems)(
+        given, one, other, statistic, resamples, rng
+    )
+    if observed is None:
+        return Estimate(status="not_identified", reason="the scores of the systems are equal", **common)
+    defined = draws[np.isfinite(draws)]
+    if len(defined) == 0 or float(np.max(np.abs(defined))) < DEGENERATE:
+        return Estimate(
+            status="zero_variance",
+            reason="the two metrics agree equally in every resample",
+            estimate=observed,
+            **common,
+        )
+    extreme = int(np.sum(np.abs(draws) >= abs(observed) - 1e-9)) + int(np.sum(~np.isfinite(draws)))
+    return Estimate(
+        estimate=observed,
+        test=HypothesisTest(
+            name="paired_permutation", null=0.0, statistic=observed, pvalue=(1 + extreme) / (1 + resamples)
+        ),
+        detail={"n_systems": tables.n_systems},
+        **common,
+    )
+
+
+def _swapped_systems(
+    human: FloatArray,
+    one: FloatArray,
+    other: FloatArray,
+    statistic: str,
+    resamples: int,
+    rng: np.random.Generator,
+) -> tuple[float | None, FloatArray]:
+    counts = np.sum(~np.isnan(human), axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        target = np.nansum(to_unit(human), axis=0) / counts
+        first, second = np.nansum(one, axis=0), np.nansum(other, axis=0)
+        change = np.nan_to_num(other - one)
+        observed = [compare(statistic, target[None], (total / counts)[None])[0] for total in (first, second)]
+        if not np.isfinite(observed).all():
+            return None, np.empty(0)
+        draws = []
+        for signs in sign_flips(len(human), resamples, False, rng):
+            moved = ((signs + 1) / 2) @ change
+            wide = np.broadcast_to(target, moved.shape)
+            draws.append(
+                compare(statistic, wide, (first + moved) / counts) - compare(statistic, wide, (second - moved) / counts)
+            )
+    return float(observed[0] - observed[1]), np.concatenate(draws)
+
+
+def _swapped_taus(
+    human: FloatArray,
+    one: FloatArray,
+    other: FloatArray,
+    statistic: str,
+    resamples: int,
+    rng: np.random.Generator,
+) -> tuple[float | None, FloatArray]:
+    taus = [OutputPairs.of(ScoreTables.of(human, table), "item").taus() for table in (one, other)]
+    apart = taus[0] - taus[1]
+    apart = apart[np.isfinite(apart)]
+    if len(apart) == 0:
+        return None, np.empty(0)
+    draws = [signs @ apart / len(apart) for signs in sign_flips(len(apart), resamples, False, rng)]
+    return float(apart.mean()), np.concatenate(draws)

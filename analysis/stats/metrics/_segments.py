@@ -1,0 +1,143 @@
+"""Agreement on single outputs."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import BoolArray, FloatArray, refuse_level
+from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
+from analysis.stats.metrics._tables import OutputPairs, ScoreTables
+from analysis.stats.results import Estimate, Warning
+
+
+def segment_tau(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    grouping: str = "item",
+    level: float = 0.95,
+    resamples: int = 999,
+    unit: str = "item",
+) -> Estimate:
+    """Kendall's tau-b of single outputs: within each item over its systems, then averaged; or over all cells.
+
+    Shapes (n_items, K). An item whose scores are all equal on either side has no tau and is left out
+    (detail["n_undefined"]). "none" compares outputs to different items too, so it also rewards knowing which items are
+    hard; it has no interval.
+
+    >>> human, metric = [[1, 2, 3], [3, 2, 1], [2, 2, 2]], [[1, 2, 3], [3, 1, 2], [1, 2, 3]]
+    >>> found = segment_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
+    >>> round(found.estimate, 4), found.n, found.detail["n_undefined"]
+    (0.6667, 2, 1)
+    """
+    refuse_level(level)
+    tables = ScoreTables.of(human, metric)
+    pairs = OutputPairs.of(tables, grouping)
+    common: dict[str, Any] = {
+        "analysis": "metrics.segment_tau",
+        "estimand": "Kendall's tau-b within items" if grouping == "item" else "Kendall's tau-b over all outputs",
+        "unit": unit,
+        "n_rows": tables.n_cells,
+        "settings": {"grouping": grouping, "level": level, "resamples": resamples},
+    }
+    if len(pairs.group) == 0:
+        return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)
+    each = pairs.taus()
+    taus = each[np.isfinite(each)]
+    if len(taus) == 0:
+        return Estimate(status="not_identified", reason="every item's scores are equal", n=0, **common)
+    detail = {"n_undefined": len(each) - len(taus), "n_pairs": len(pairs.group)}
+    n = tables.n_items if grouping == "none" else len(taus)
+    interval = None
+    if grouping == "item" and n > 1:
+        draws = ratio_draws(taus[:, None], np.ones((n, 1)), multinomial_weights(n, resamples, rng))
+        interval = percentile_interval(draws[:, 0], level)
+    return Estimate(estimate=float(taus.mean()), interval=interval, n=n, detail=detail, **common)
+
+
+def tie_calibrated_accuracy(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    grouping: str = "item",
+    threshold: float | None = None,
+    level: float = 0.95,
+    resamples: int = 999,
+    unit: str = "item",
+) -> Estimate:
+    """The share of pairs of outputs that the metric calls as people do: the same order, or a tie where they tie.
+
+    Shapes (n_items, K). Two metric scores tie if they differ by at most `threshold`; None takes the least threshold
+    with the highest accuracy on these data (detail["threshold"], warning `calibrated_on_these_data`: the accuracy
+    flatters the metric a little; calibrate on other items and pass the result to avoid that). "item" pairs outputs to
+    one item and averages the items' shares, with an interval over items at that threshold; "none" pairs all outputs
+    and has no interval. detail counts concordant, discordant, and ties on the human, the metric, or both sides.
+
+    Accuracy = (C + T_hm) / (C + D + T_h + T_m + T_hm).
+
+    Source: Deutsch, Foster and Freitag 2023, Ties matter.
+
+    >>> human, metric = [[1, 1, 2], [0, 3, 3]], [[0.50, 0.52, 0.9], [0.1, 0.7, 0.75]]
+    >>> found = tie_calibrated_accuracy(human, metric, rng=np.random.default_rng(0), resamples=99)
+    >>> found.estimate, round(found.detail["threshold"], 2)
+    (1.0, 0.05)
+    """
+    refuse_level(level)
+    if threshold is not None and not (np.isfinite(threshold) and threshold >= 0):
+        raise ValueError(f"threshold: {threshold!r} is not a non-negative number")
+    tables = ScoreTables.of(human, metric)
+    pairs = OutputPairs.of(tables, grouping)
+    common: dict[str, Any] = {
+        "analysis": "metrics.tie_calibrated_accuracy",
+        "estimand": "share of pairs of outputs called as people call them, ties included",
+        "unit": unit,
+        "n_rows": tables.n_cells,
+        "settings": {"grouping": grouping, "threshold": threshold, "level": level, "resamples": resamples},
+    }
+    if len(pairs.group) == 0:
+        return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)
+    sizes = np.bincount(pairs.group, minlength=pairs.n_groups)
+    used = sizes > 0
+    human_sign = np.sign(pairs.human)
+    apart = np.abs(pairs.metric)
+    agrees = (human_sign != 0) & (human_sign == np.sign(pairs.metric))
+    warnings: tuple[Warning, ...] = ()
+    if threshold is None:
+        chosen = _best_threshold(apart, agrees, human_sign == 0, 1 / sizes[pairs.group])
+        warnings = (Warning("calibrated_on_these_data", "info", {"threshold": chosen}),)
+    else:
+        chosen = threshold
+    tied = apart <= chosen
+    right = np.where(human_sign == 0, tied, agrees & ~tied)
+    per_item = np.bincount(pairs.group, right, pairs.n_groups)[used] / sizes[used]
+    n = tables.n_items if grouping == "none" else int(used.sum())
+    interval = None
+    if grouping == "item" and n > 1:
+        draws = ratio_draws(per_item[:, None], np.ones((n, 1)), multinomial_weights(n, resamples, rng))
+        interval = percentile_interval(draws[:, 0], level)
+    detail = {
+        "threshold": chosen,
+        "concordant": int(np.sum(agrees & ~tied)),
+        "discordant": int(np.sum((human_sign != 0) & ~tied & ~agrees)),
+        "ties_human": int(np.sum((human_sign == 0) & ~tied)),
+        "ties_metric": int(np.sum((human_sign != 0) & tied)),
+        "ties_both": int(np.sum((human_sign == 0) & tied)),
+        "n_pairs": len(right),
+    }
+    return Estimate(estimate=float(per_item.mean()), interval=interval, n=n, warnings=warnings, detail=detail, **common)
+
+
+def _best_threshold(apart: FloatArray, agrees: BoolArray, tied: BoolArray, weights: FloatArray) -> float:
+    """The least threshold with the highest weighted number of right calls: 0, or one of the distances."""
+    order = np.argsort(apart, kind="stable")
+    # Once the threshold reaches a pair's distance, a human tie becomes right and a concordant pair wrong.
+    gain = np.cumsum((weights * (tied.astype(np.float64) - agrees))[order])
+    distances = apart[order]
+    last = np.append(distances[1:] > distances[:-1], True)
+    at, reached = distances[last], gain[last]
+    if at[0] > 0:
+        at, reached = np.append(0.0, at), np.append(0.0, reached)
+    return float(at[np.argmax(reached > reached.max() - 1e-12)])

@@ -1,0 +1,92 @@
+"""How two columns of systems' scores agree, for many resamples at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray
+from analysis.stats.bootstrap import ratio_draws
+
+BLOCK = 128
+
+
+def system_means(table: FloatArray) -> FloatArray:
+    """The mean of each system's scores, missing ones left out."""
+    return np.asarray(weighted_means(table, np.ones((1, len(table))))[0])
+
+
+def weighted_means(table: FloatArray, weights: FloatArray) -> FloatArray:
+    """`system_means` of resampled items: `weights` (resamples, n_items) count how often each was drawn."""
+    here = ~np.isnan(table)
+    return ratio_draws(np.nan_to_num(table), here.astype(np.float64), iter([weights]))
+
+
+def compare(statistic: str, ours: FloatArray, theirs: FloatArray, chosen: BoolArray | None = None) -> FloatArray:
+    """The statistic of each row of two (B, K) arrays, NaN where it is undefined."""
+    results = [
+        _BY_NAME[statistic](ours[start : start + BLOCK], theirs[start : start + BLOCK], chosen)
+        for start in range(0, len(ours), BLOCK)
+    ]
+    return np.concatenate(results)
+
+
+def _pearson(ours: FloatArray, theirs: FloatArray, _: BoolArray | None = None) -> FloatArray:
+    centred = [table - table.mean(axis=1, keepdims=True) for table in (ours, theirs)]
+    spreads = [np.sqrt(np.sum(table**2, axis=1)) for table in centred]
+    varies = (spreads[0] > DEGENERATE * _scale(ours)[:, 0]) & (spreads[1] > DEGENERATE * _scale(theirs)[:, 0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.sum(centred[0] * centred[1], axis=1) / (spreads[0] * spreads[1])
+    return np.where(varies, np.clip(correlation, -1.0, 1.0), np.nan)
+
+
+def _spearman(ours: FloatArray, theirs: FloatArray, _: BoolArray | None = None) -> FloatArray:
+    # The mid-rank of a value is half the sum of the signs of its distances to all others, up to a constant.
+    return _pearson(
+        *(
+            _sign(table[:, :, None] - table[:, None, :], _scale(table)[:, :, None]).sum(axis=2)
+            for table in (ours, theirs)
+        )
+    )
+
+
+def _kendall(ours: FloatArray, theirs: FloatArray, _: BoolArray | None = None) -> FloatArray:
+    a, b = _signs(ours), _signs(theirs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.sum(a * b, axis=1) / np.sqrt(np.sum(a**2, axis=1) * np.sum(b**2, axis=1)))
+
+
+def _accuracy(ours: FloatArray, theirs: FloatArray, chosen: BoolArray | None = None) -> FloatArray:
+    a, b = _signs(ours), _signs(theirs)
+    if chosen is not None:
+        a, b = a[:, chosen], b[:, chosen]
+    undefined = np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)
+    return np.where(undefined, np.nan, np.mean(a == b, axis=1))
+
+
+def _signs(scores: FloatArray) -> FloatArray:
+    left, right = np.triu_indices(scores.shape[1], 1)
+    return _sign(scores[:, left] - scores[:, right], _scale(scores))
+
+
+def _sign(apart: FloatArray, scale: FloatArray) -> FloatArray:
+    """The sign of differences of means; those of equal scores may differ in the last digit, which is a tie."""
+    return np.asarray(np.sign(np.where(np.abs(apart) < DEGENERATE * scale, 0.0, apart)))
+
+
+def _scale(scores: FloatArray) -> FloatArray:
+    largest: FloatArray = np.max(np.abs(np.nan_to_num(scores)), axis=1, keepdims=True, initial=0.0)
+    return np.maximum(1.0, largest)
+
+
+def to_unit(table: FloatArray) -> FloatArray:
+    """The scores divided by the largest in size."""
+    largest = float(np.max(np.abs(np.nan_to_num(table)), initial=0.0))
+    return table / largest if largest > 0 else table
+
+
+_BY_NAME: dict[str, Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]] = {
+    "pearson": _pearson,
+    "spearman": _spearman,
+    "kendall": _kendall,
+    "pairwise_accuracy": _accuracy,
+}

@@ -1,0 +1,209 @@
+"""Agreement on systems."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import BoolArray, FloatArray, matrix, refuse_level
+from analysis.stats.bootstrap import multinomial_weights, percentile_interval
+from analysis.stats.metrics._flips import pair_differences, upper_tail
+from analysis.stats.metrics._statistics import compare, system_means, to_unit, weighted_means
+from analysis.stats.metrics._tables import ScoreTables, too_few_systems
+from analysis.stats.results import Estimate, Warning
+
+# Under this many systems a correlation of systems is a line through two or three points.
+MIN_SYSTEMS = 4
+STATISTICS = ("pearson", "spearman", "kendall", "pairwise_accuracy")
+
+
+def system_level(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = 999,
+    unit: str = "item",
+) -> dict[str, Estimate]:
+    """Pearson's, Spearman's and Kendall's (tau-b) correlation of the systems' mean scores, by name.
+
+    `human` has shape (n_items, K), `metric` the same or (K,) for a score of the whole output that no item average
+    gives, which then stays as it is in each resample. Intervals are percentile intervals over resampled items. Under
+    four systems there is a scatter plot to look at and no number: `not_applicable`; constant scores: `not_identified`.
+    `n` counts items; detail has both sides' scores of the systems.
+
+    >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
+    >>> found = system_level(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
+    >>> round(found["pearson"].estimate, 3), round(found["kendall"].estimate, 3)
+    (0.889, 0.667)
+    """
+    tables = ScoreTables.of(human, metric)
+    return {
+        name: _of_systems(tables, name, minimum=MIN_SYSTEMS, level=level, resamples=resamples, rng=rng, unit=unit)
+        for name in ("pearson", "spearman", "kendall")
+    }
+
+
+def pairwise_accuracy(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    human_pvalues: npt.ArrayLike | None = None,
+    significance: float = 0.05,
+    level: float = 0.95,
+    resamples: int = 999,
+    unit: str = "item",
+) -> Estimate:
+    """The share of pairs of systems that the metric orders as people do; a tie agrees with a tie only.
+
+    Shapes as in `system_level`. The sensitivity is restricted to pairs whose human scores differ significantly, by
+    `human_pvalues` (K, K), two-sided and from an analysis that knows the annotators, or else by sign flips of the
+    items' differences. `n` counts items, detail["n_pairs"] pairs.
+
+    Source: Kocmi et al. 2021, To ship or not to ship.
+
+    >>> human = [[0.1, 0.4, 0.6], [0.2, 0.3, 0.7], [0.0, 0.5, 0.4]]
+    >>> found = pairwise_accuracy(human, [3, 5, 4], rng=np.random.default_rng(0), resamples=99)
+    >>> round(found.estimate, 3), found.detail["n_pairs"]
+    (0.667, 3)
+    """
+    if not 0 < significance < 1:
+        raise ValueError(f"significance: {significance!r} is not strictly between 0 and 1")
+    tables = ScoreTables.of(human, metric)
+    k = tables.n_systems
+    if human_pvalues is None:
+        upper = _one_sided(tables.human, resamples=resamples, rng=rng)
+        pvalues = 2 * np.minimum(upper, 1 - upper)
+    else:
+        pvalues = matrix(human_pvalues, "human_pvalues")
+        if pvalues.shape != (k, k):
+            raise ValueError(f"human_pvalues: shape {pvalues.shape} for {k} systems")
+        pvalues = pvalues[np.triu_indices(k, 1)]
+    clear = np.nan_to_num(pvalues, nan=1.0) < significance
+    common: dict[str, Any] = {"minimum": 2, "level": level, "resamples": resamples, "rng": rng, "unit": unit}
+    restricted = _of_systems(tables, "pairwise_accuracy", chosen=clear, **common)
+    return _of_systems(tables, "pairwise_accuracy", sensitivity=(restricted,), **common)
+
+
+def soft_pairwise_accuracy(
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    resamples: int = 999,
+    unit: str = "item",
+) -> Estimate:
+    """How closely the metric is as sure of each pair of systems as people are: 1 - mean |p_human - p_metric|.
+
+    Both tables have shape (n_items, K). p is the one-sided p-value of a paired permutation test on items that the one
+    system is better than the other, ties half, so that p(x, y) + p(y, x) = 1; all sign flips are enumerated where they
+    are no more than `resamples`, and both sides see the same flips. Not to be confused with the protocol for system
+    comparison that shares its published abbreviation.
+
+    Source: Thompson et al. 2024, Improving statistical significance in human evaluation of automatic metrics via soft
+    pairwise accuracy.
+
+    >>> human = [[0.1, 0.4, 0.6], [0.2, 0.3, 0.7], [0.0, 0.5, 0.4]]
+    >>> soft_pairwise_accuracy(human, human, rng=np.random.default_rng(0)).estimate
+    1.0
+    """
+    tables = ScoreTables.of(human, metric)
+    if tables.fixed is not None:
+        raise ValueError("metric: scores of items are needed, not of whole systems")
+    k = tables.n_systems
+    common: dict[str, Any] = {
+        "analysis": "metrics.soft_pairwise_accuracy",
+        "estimand": "1 - mean difference of one-sided p-values over pairs of systems",
+        "unit": unit,
+        "n": tables.n_items,
+        "n_rows": tables.n_cells,
+        "settings": {"resamples": resamples},
+    }
+    edge = too_few_systems(tables, 2, common)
+    if edge is not None:
+        return edge
+    both = np.concatenate([pair_differences(tables.human), pair_differences(tables.metric)], axis=1)
+    pvalues = upper_tail(both, resamples=resamples, rng=rng)
+    n_pairs = k * (k - 1) // 2
+    apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
+    detail = {"n_systems": k, "n_pairs": n_pairs, "human": pvalues[:n_pairs], "metric": pvalues[n_pairs:]}
+    return Estimate(estimate=1 - float(apart.mean()), detail=detail, **common)
+
+
+def _of_systems(
+    tables: ScoreTables,
+    statistic: str,
+    *,
+    minimum: int,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    unit: str,
+    chosen: BoolArray | None = None,
+    sensitivity: tuple[Estimate, ...] = (),
+) -> Estimate:
+    refuse_level(level)
+    k = tables.n_systems
+    common: dict[str, Any] = {
+        "analysis": f"metrics.{statistic}" + ("" if chosen is None else ".significant"),
+        "estimand": _ESTIMANDS[statistic] + ("" if chosen is None else ", of those that people clearly tell apart"),
+        "unit": unit,
+        "n": tables.n_items,
+        "n_rows": tables.n_cells,
+        "settings": {"level": level, "resamples": resamples},
+        "sensitivity": sensitivity,
+    }
+    edge = too_few_systems(tables, minimum, common)
+    if edge is not None:
+        return edge
+    scored, metric_scored = (
+        system_means(tables.human),
+        system_means(tables.metric) if tables.fixed is None else tables.fixed,
+    )
+    detail: dict[str, Any] = {"n_systems": k, "human": scored, "metric": metric_scored}
+    if statistic == "pairwise_accuracy":
+        detail["n_pairs"] = k * (k - 1) // 2 if chosen is None else int(chosen.sum())
+        if chosen is not None and not chosen.any():
+            return Estimate(
+                status="not_identified",
+                reason="people clearly tell no pair of systems apart",
+                detail=detail,
+                **common,
+            )
+    # To one scale, on which equal means differ by rounding and by nothing else.
+    human, metric = to_unit(tables.human), to_unit(tables.metric)
+    fixed = None if tables.fixed is None else to_unit(tables.fixed)
+    theirs_now = system_means(metric) if fixed is None else fixed
+    estimate = compare(statistic, system_means(human)[None, :], theirs_now[None, :], chosen)[0]
+    if not np.isfinite(estimate):
+        return Estimate(
+            status="not_identified", reason="the scores of the systems are equal or missing", detail=detail, **common
+        )
+    interval = None
+    warnings: tuple[Warning, ...] = ()
+    if tables.n_items > 1:
+        draws = []
+        for block in multinomial_weights(tables.n_items, resamples, rng):
+            ours = weighted_means(human, block)
+            theirs = weighted_means(metric, block) if fixed is None else np.broadcast_to(fixed, ours.shape)
+            draws.append(compare(statistic, ours, theirs, chosen))
+        drawn = np.concatenate(draws)
+        defined = drawn[np.isfinite(drawn)]
+        if len(defined) < len(drawn):
+            warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(drawn)}),)
+        interval = percentile_interval(defined, level) if len(defined) > len(drawn) / 2 else None
+    return Estimate(estimate=float(estimate), interval=interval, warnings=warnings, detail=detail, **common)
+
+
+_ESTIMANDS = {
+    "pearson": "Pearson's correlation of systems' mean scores",
+    "spearman": "Spearman's rank correlation of systems' mean scores",
+    "kendall": "Kendall's tau-b of systems' mean scores",
+    "pairwise_accuracy": "share of pairs of systems ordered alike",
+}
+
+
+def _one_sided(table: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+    return upper_tail(pair_differences(table), resamples=resamples, rng=rng)

@@ -1,0 +1,98 @@
+"""Scores of people and of a metric side by side, by systems and by pairs of outputs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import FloatArray, IntArray, matrix, vector
+from analysis.stats.results import Estimate
+
+GROUPINGS = ("item", "none")
+MAX_PAIRS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTables:
+    """Both sides with the same cells missing, items without any cell left out; `fixed` (K,) where items have none."""
+
+    human: FloatArray
+    metric: FloatArray
+    fixed: FloatArray | None
+
+    @property
+    def n_items(self) -> int:
+        return int(self.human.shape[0])
+
+    @property
+    def n_systems(self) -> int:
+        return int(self.human.shape[1])
+
+    @property
+    def n_cells(self) -> int:
+        return int(np.sum(~np.isnan(self.human)))
+
+    @classmethod
+    def of(cls, human: npt.ArrayLike, metric: npt.ArrayLike) -> "ScoreTables":
+        given = matrix(human, "human")
+        if np.ndim(np.asarray(metric, dtype=np.float64)) == 1:
+            fixed = vector(metric, "metric")
+            if len(fixed) != given.shape[1]:
+                raise ValueError(f"metric: {len(fixed)} scores for {given.shape[1]} systems")
+            here = (~np.isnan(given)).any(axis=1)
+            return cls(given[here], given[here], fixed)
+        other = matrix(metric, "metric")
+        if other.shape != given.shape:
+            raise ValueError(f"metric: shape {other.shape} where human has {given.shape}")
+        missing = np.isnan(given) | np.isnan(other)
+        here = ~missing.all(axis=1)
+        return cls(np.where(missing, np.nan, given)[here], np.where(missing, np.nan, other)[here], None)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPairs:
+    """All pairs of outputs within a group: differences on both sides and the group's number; shapes (n_pairs,)."""
+
+    human: FloatArray
+    metric: FloatArray
+    group: IntArray
+    n_groups: int
+
+    @classmethod
+    def of(cls, tables: ScoreTables, grouping: str) -> "OutputPairs":
+        if grouping not in GROUPINGS:
+            raise ValueError(f"grouping: {grouping!r} is none of {', '.join(GROUPINGS)}")
+        if tables.fixed is not None:
+            raise ValueError("metric: scores of items are needed, not of whole systems")
+        human, metric = tables.human, tables.metric
+        if grouping == "none":
+            here = ~np.isnan(human)
+            human, metric = human[here][None, :], metric[here][None, :]
+        n, k = human.shape
+        if n * k * (k - 1) // 2 > MAX_PAIRS:
+            raise ValueError(f"grouping: {n * k * (k - 1) // 2} pairs are more than {MAX_PAIRS}; group by item")
+        left, right = np.triu_indices(k, 1)
+        first, second = human[:, left] - human[:, right], metric[:, left] - metric[:, right]
+        there = ~np.isnan(first)
+        group = np.broadcast_to(np.arange(n)[:, None], first.shape)[there]
+        return cls(first[there], second[there], np.asarray(group, dtype=np.int64), n)
+
+    def taus(self) -> FloatArray:
+        """Tau-b of each group, NaN where a side has no two different scores."""
+        ours, theirs = np.sign(self.human), np.sign(self.metric)
+        together, of_human, of_metric = (
+            np.bincount(self.group, values, self.n_groups) for values in (ours * theirs, ours**2, theirs**2)
+        )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(together / np.sqrt(of_human * of_metric))
+
+
+def too_few_systems(tables: ScoreTables, minimum: int, common: dict[str, Any]) -> Estimate | None:
+    """What is said where nothing was scored, or fewer than `minimum` systems were; None where there is enough."""
+    if tables.n_cells == 0:
+        return Estimate(status="no_data", reason="no output was scored by both sides", **common)
+    if tables.n_systems < minimum:
+        reason = f"{tables.n_systems} systems are too few for a number; look at the scatter plot"
+        return Estimate(status="not_applicable", reason=reason, detail={"n_systems": tables.n_systems}, **common)
+    return None

@@ -1,0 +1,86 @@
+"""From how few right answers on somebody is flagged, and how likely that is to happen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.stats.arrays import FloatArray
+from analysis.stats.mixture._priors import CUTOFF, RATE_THRESHOLD, ROUNDING, BetaMixture, is_noisy, posterior
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries(Record):
+    """When an annotator is flagged: of `questions[i]` answers of one type, at most `at_most[i]` are right.
+
+    None: not even all wrong suffices yet. `irregular` lists (right, asked) that a model flags although somebody with
+    fewer right answers goes free, as a badly fitted one can.
+    """
+
+    questions: tuple[int, ...]
+    at_most: tuple[int | None, ...]
+    irregular: tuple[tuple[int, int], ...]
+
+
+def boundaries(
+    prior: BetaMixture,
+    questions: Sequence[int],
+    *,
+    criterion: str,
+    threshold: float = RATE_THRESHOLD,
+    cutoff: float = CUTOFF,
+    rule: str = "at_least",
+) -> Boundaries:
+    """The table "flag if at most b right of n" for each number of `questions` of one type.
+
+    >>> boundaries(PRIORS["fixed2"], [1, 3, 10, 20], criterion="rate").at_most
+    (None, 0, 4, 12)
+    """
+    at_most: list[int | None] = []
+    irregular: list[tuple[int, int]] = []
+    for asked in questions:
+        if asked < 0:
+            raise ValueError(f"questions: {asked} is negative")
+        right = np.arange(asked + 1)
+        found = posterior(prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold)
+        flagged = is_noisy(found, cutoff=cutoff, rule=rule)
+        first_free = int(np.argmin(flagged)) if not flagged.all() else asked + 1
+        at_most.append(first_free - 1 if first_free else None)
+        irregular += [(int(count), asked) for count in right[first_free:][flagged[first_free:]]]
+    return Boundaries(tuple(int(asked) for asked in questions), tuple(at_most), tuple(irregular))
+
+
+def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0) -> FloatArray:
+    """The exact probability that an annotator has been flagged after each question, looked at after every answer.
+
+    `at_most[n - 1]` is the boundary after n counted answers of one type (`boundaries` over 1..N). Each answer is right
+    with probability `accuracy`, neutral and not counted with `skip_rate`, wrong otherwise. Returns shape (N,): flagged
+    by the time that 1..N questions were asked. By a forward recursion over (counted, right), so without simulation
+    error. Flagged on positive or on negative questions is 1 - (1 - a)(1 - b).
+
+    >>> table = boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
+    >>> flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
+    [0.372, 0.746]
+    """
+    if not (0 <= accuracy <= 1 and 0 <= skip_rate <= 1 and accuracy + skip_rate <= 1 + ROUNDING):
+        raise ValueError("accuracy: with skip_rate it must be a probability")
+    wrong = max(0.0, 1 - accuracy - skip_rate)
+    n = len(at_most)
+    alive = np.zeros((n + 1, n + 1))
+    alive[0, 0] = 1.0
+    stops = np.zeros((n + 1, n + 1), dtype=bool)
+    for asked, boundary in enumerate(at_most, start=1):
+        if boundary is not None:
+            stops[asked, : boundary + 1] = True
+    flagged = np.zeros(n)
+    total = 0.0
+    for asked in range(n):
+        step = skip_rate * alive
+        step[1:, :] += wrong * alive[:-1, :]
+        step[1:, 1:] += accuracy * alive[:-1, :-1]
+        total += float(step[stops].sum())
+        step[stops] = 0.0
+        alive = step
+        flagged[asked] = total
+    return flagged

@@ -1,0 +1,171 @@
+"""Learning a prior from everybody's answers."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from analysis.stats.arrays import FloatArray
+from analysis.stats.mixture._em import expectation_maximisation
+from analysis.stats.mixture._priors import BetaMixture, checked_pairs
+from analysis.stats.mixture._tails import Found, Tails
+from analysis.stats.results import Record
+
+# The paper's stabiliser: 36 workers with 19 of 20, four with 1, 1, 5 and 10 of 20.
+PSEUDO_SUCCESSES = (19,) * 36 + (1, 1, 5, 10)
+PSEUDO_TRIALS = (20,) * 40
+MIN_CONCENTRATION = 0.1
+MAX_CONCENTRATION = 1000.0
+# Where the published EM algorithm comes to rest on the pseudo-data: a cap for a fast fit that is near it.
+EM_CONCENTRATION = 5000.0
+MAX_LOGIT = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureFit(Record):
+    """A learned prior. `mixture` has its components by ascending mean, None unless status is "ok".
+
+    `n_annotators` who answered anything gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap`
+    numbers the components whose concentration rests on its bound, which the data do not identify.
+    """
+
+    status: str
+    reason: str
+    mixture: BetaMixture | None
+    log_likelihood: float | None
+    n_annotators: int
+    n_answers: int
+    n_pseudo: int
+    at_cap: tuple[int, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def fit(
+    successes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    *,
+    n_components: int,
+    rng: np.random.Generator,
+    method: str = "likelihood",
+    pseudo_data: bool = True,
+    starts: int = 10,
+    max_concentration: float = MAX_CONCENTRATION,
+) -> MixtureFit:
+    """Learns the mixture of betas from the annotators' counts, by maximum likelihood; shapes (n,).
+
+    "likelihood" climbs directly (L-BFGS-B with the exact gradient on the logits of the weights, the logits of the
+    means within -7..7 and the logarithms of the concentrations alpha + beta within .1..`max_concentration`) from
+    several starts. The cap matters: the pseudo-data vary less than binomially, so the likelihood of the good component
+    grows with its concentration for ever. "em" is the published algorithm step by step (Minka's fixed point restarted
+    at alpha = beta = 1 in each M-step, tolerances 1e-6 and 1e-7), which takes seconds and stops where its tolerance,
+    not the likelihood, tells it to; `max_concentration` does not bind it. Only `rng.uniform` and `rng.standard_gamma`
+    are drawn from, in the published order. Rows are reduced to distinct (s, n).
+
+    `pseudo_data` appends the paper's 40 pseudo-annotators. Nothing answered: `no_data`; without pseudo-data fewer than
+    2 k annotators with two answers or more: `not_identified`.
+
+    Source: appendix B.1; Minka 2000, Estimating a Dirichlet distribution.
+
+    >>> found = fit([], [], n_components=2, rng=np.random.default_rng(0))
+    >>> [round(mean, 2) for mean in found.mixture.means], round(found.log_likelihood, 2), found.at_cap
+    ([0.21, 0.95], -58.45, (1,))
+    """
+    if n_components < 1:
+        raise ValueError(f"n_components: {n_components} is less than 1")
+    if method not in ("likelihood", "em"):
+        raise ValueError(f"method: {method!r} is neither likelihood nor em")
+    if starts < 1:
+        raise ValueError(f"starts: {starts} is less than 1")
+    if not MIN_CONCENTRATION < max_concentration < math.inf:
+        raise ValueError(f"max_concentration: {max_concentration!r} is not above {MIN_CONCENTRATION}")
+    right, asked = checked_pairs(successes, trials)
+    n_annotators, n_answers = int(np.sum(asked > 0)), int(asked.sum())
+    common: dict[str, Any] = {
+        "n_annotators": n_annotators,
+        "n_answers": n_answers,
+        "n_pseudo": len(PSEUDO_TRIALS) if pseudo_data else 0,
+        "settings": {
+            "n_components": n_components,
+            "method": method,
+            "pseudo_data": pseudo_data,
+            "starts": starts,
+            "max_concentration": max_concentration if method == "likelihood" else None,
+        },
+    }
+    empty: dict[str, Any] = {"mixture": None, "log_likelihood": None, "at_cap": ()}
+    if pseudo_data:
+        right = np.concatenate([right, np.array(PSEUDO_SUCCESSES)])
+        asked = np.concatenate([asked, np.array(PSEUDO_TRIALS)])
+    elif n_answers == 0:
+        return MixtureFit("no_data", "no test question was answered", **empty, **common)
+    elif int(np.sum(asked > 1)) < 2 * n_components:
+        reason = f"fewer than {2 * n_components} annotators answered two questions or more"
+        return MixtureFit("not_identified", reason, **empty, **common)
+    tails = Tails.of(right, asked)
+    if method == "em":
+        found = expectation_maximisation(tails, n_components, starts, rng)
+    else:
+        found = _climb(tails, n_components, starts, max_concentration, rng)
+    if found is None:
+        return MixtureFit("failed", "no start led to a finite likelihood", **empty, **common)
+    weights, alphas, betas, log_likelihood = found
+    order = np.argsort(alphas / (alphas + betas))
+    mixture = BetaMixture(tuple(weights[order].tolist()), tuple(alphas[order].tolist()), tuple(betas[order].tolist()))
+    concentrations = (alphas + betas)[order]
+    reached = concentrations > max_concentration * (1 - 1e-6) if method == "likelihood" else concentrations < 0
+    return MixtureFit(
+        status="ok",
+        reason="",
+        mixture=mixture,
+        log_likelihood=log_likelihood,
+        at_cap=tuple(int(k) for k in np.flatnonzero(reached)),
+        **common,
+    )
+
+
+def _climb(tails: Tails, k: int, starts: int, cap: float, rng: np.random.Generator) -> Found | None:
+    total = float(tails.counts.sum())
+    bounds = [(-12.0, 12.0)] * (k - 1) + [(-MAX_LOGIT, MAX_LOGIT)] * k
+    bounds += [(math.log(MIN_CONCENTRATION), math.log(cap))] * k
+
+    def unpacked(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        logits = np.concatenate([[0.0], x[: k - 1]])
+        return (
+            np.exp(logits - special.logsumexp(logits)),
+            np.asarray(special.expit(x[k - 1 : 2 * k - 1])),
+            np.exp(x[2 * k - 1 :]),
+        )
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        weights, means, concentrations = unpacked(x)
+        terms = tails.terms(means * concentrations, (1 - means) * concentrations)
+        joint = np.log(weights)[:, None] + (np.log(terms) * tails.sign) @ tails.member.T + tails.binomial
+        each = special.logsumexp(joint, axis=0)
+        shares = np.exp(joint - each) * tails.counts
+        slopes = (shares @ tails.member) * tails.sign / terms
+        by_alpha, by_beta, by_sum = (slopes[:, tails.kind == part].sum(axis=1) for part in range(3))
+        by_mean = (by_alpha - by_beta) * concentrations * means * (1 - means)
+        by_concentration = (by_alpha * means + by_beta * (1 - means) + by_sum) * concentrations
+        by_weight = shares.sum(axis=1) - total * weights
+        gradient = np.concatenate([by_weight[1:], by_mean, by_concentration])
+        return -float(tails.counts @ each), -gradient
+
+    best: tuple[float, FloatArray] | None = None
+    for start in range(starts):
+        if start == 0:
+            means, concentrations = np.linspace(0.3, 0.95, k) if k > 1 else np.array([0.8]), np.full(k, 5.0)
+        else:
+            means, concentrations = rng.uniform(0.02, 0.98, k), 5 * rng.standard_gamma(2, k)
+        first = np.concatenate(
+            [np.zeros(k - 1), special.logit(means), np.log(np.clip(concentrations, MIN_CONCENTRATION, cap))]
+        )
+        found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
+        if math.isfinite(found.fun) and (best is None or found.fun < best[0]):
+            best = (float(found.fun), np.asarray(found.x, dtype=np.float64))
+    if best is None:
+        return None
+    weights, means, concentrations = unpacked(best[1])
+    return weights, means * concentrations, (1 - means) * concentrations, -best[0]

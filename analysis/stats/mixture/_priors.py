@@ -1,0 +1,170 @@
+"""Priors on accuracy, and the probability that an annotator is noisy given the answers."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_level
+from analysis.stats.results import Record, plain
+
+RATE_THRESHOLD = 0.9
+CUTOFF = 0.99
+# A posterior that equals the cut-off but for rounding (the uniform prior at 0 of 1) lies on it.
+ROUNDING = 1e-12
+RULES = ("at_least", "more_than")
+
+
+@dataclass(frozen=True, slots=True)
+class BetaMixture(Record):
+    """A prior on accuracy: `weights` of components Beta(`alphas`, `betas`), all of one length k."""
+
+    weights: tuple[float, ...]
+    alphas: tuple[float, ...]
+    betas: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.weights) == len(self.alphas) == len(self.betas) > 0:
+            raise ValueError("weights: as many as alphas and betas are needed, at least one")
+        if min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-6:
+            raise ValueError("weights: must be non-negative and add up to 1")
+        if not all(0 < value < math.inf for value in (*self.alphas, *self.betas)):
+            raise ValueError("alphas: the parameters of a beta distribution are positive numbers")
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """The expected accuracy within each component."""
+        return tuple(alpha / (alpha + beta) for alpha, beta in zip(self.alphas, self.betas, strict=True))
+
+    @property
+    def best(self) -> int:
+        """The component of the annotators who are not noisy: the one with the highest mean."""
+        return int(np.argmax(self.means))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dict."""
+        return Record.as_dict(self) | {"means": plain(self.means)}
+
+
+PRIORS = {
+    "fixed1": BetaMixture((1.0,), (4.0,), (1.0,)),
+    "fixed2": BetaMixture((0.05, 0.95), (0.5, 9.5), (4.5, 0.5)),
+    "jeffreys": BetaMixture((1.0,), (0.5,), (0.5,)),
+    "uniform": BetaMixture((1.0,), (1.0,), (1.0,)),
+}
+# The eight rows of the paper's Table 1: criterion, and the prior (its name, or how many components are learned).
+MODELS: dict[str, tuple[str, str | int]] = {
+    "class_fixed2": ("class", "fixed2"),
+    "class_learned2": ("class", 2),
+    "rate_jeffreys": ("rate", "jeffreys"),
+    "rate_uniform": ("rate", "uniform"),
+    "rate_fixed1": ("rate", "fixed1"),
+    "rate_learned1": ("rate", 1),
+    "rate_fixed2": ("rate", "fixed2"),
+    "rate_learned2": ("rate", 2),
+}
+
+
+def rate_posterior(
+    prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike, *, threshold: float = RATE_THRESHOLD
+) -> FloatArray:
+    """P(P_w < `threshold` | data) of each annotator: sum_k q_k I_threshold(alpha_k + s, beta_k + n - s); shape (n,).
+
+    `successes` and `trials` have shape (n,): right answers s out of n counted. q_k is the posterior probability of
+    component k. An annotator without an answer keeps the prior's probability.
+
+    >>> rate_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
+    [0.9981, 0.2671]
+    """
+    refuse_level(threshold)
+    right, asked = checked_pairs(successes, trials)
+    weights = _component_posterior(prior, right, asked)
+    alphas, betas = np.array(prior.alphas), np.array(prior.betas)
+    below = special.betainc(alphas + right[:, None], betas + (asked - right)[:, None], threshold)
+    return np.asarray(np.sum(weights * below, axis=1), dtype=np.float64)
+
+
+def class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+    """P(Z_w is not the best component | data) of each annotator; shape (n,). Needs two components or more.
+
+    q_k is proportional to theta_k B(alpha_k + s, beta_k + n - s) / B(alpha_k, beta_k).
+
+    >>> class_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
+    [0.966, 0.0002]
+    """
+    if len(prior.weights) < 2:
+        raise ValueError("prior: the class criterion needs at least two components")
+    weights = _component_posterior(prior, *checked_pairs(successes, trials))
+    others = [k for k in range(len(prior.weights)) if k != prior.best]
+    # The sum over the others, not one minus the best: it keeps its digits where it is tiny.
+    return np.asarray(np.sum(weights[:, others], axis=1), dtype=np.float64)
+
+
+def posterior(
+    prior: BetaMixture,
+    successes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    *,
+    criterion: str,
+    threshold: float = RATE_THRESHOLD,
+) -> FloatArray:
+    """The probability of being noisy by `criterion`: "rate" (`rate_posterior`) or "class" (`class_posterior`).
+
+    >>> posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
+    [0.99]
+    """
+    if criterion == "rate":
+        return rate_posterior(prior, successes, trials, threshold=threshold)
+    if criterion == "class":
+        return class_posterior(prior, successes, trials)
+    raise ValueError(f"criterion: {criterion!r} is neither rate nor class")
+
+
+def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "at_least") -> BoolArray:
+    """Whether a posterior reaches the cut-off ("at_least", section 5 of the paper) or passes it ("more_than", B.1).
+
+    The two differ where a posterior is the cut-off itself: the uniform prior gives .99 after one wrong answer.
+
+    >>> at_the_point = rate_posterior(PRIORS["uniform"], [0], [1])
+    >>> is_noisy(at_the_point).tolist(), is_noisy(at_the_point, rule="more_than").tolist()
+    ([True], [False])
+    """
+    refuse_level(cutoff)
+    if rule not in RULES:
+        raise ValueError(f"rule: {rule!r} is none of {', '.join(RULES)}")
+    values = np.asarray(posteriors, dtype=np.float64)
+    return np.asarray(values >= cutoff - ROUNDING if rule == "at_least" else values > cutoff + ROUNDING)
+
+
+def checked_pairs(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """Right answers and answers counted of each annotator; raises ValueError for more of the one than of the other."""
+    right, asked = whole_counts(successes, "successes"), whole_counts(trials, "trials")
+    if right.ndim != 1 or right.shape != asked.shape:
+        raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
+    wrong = np.flatnonzero(right > asked)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ValueError(f"successes: row {row} has {int(right[row])} of {int(asked[row])}")
+    return right, asked
+
+
+def whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
+    """`values` as whole numbers; raises ValueError, naming the row, for what is no count."""
+    array = np.asarray(values, dtype=np.float64)
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0) & (array == np.round(array))))
+    if len(bad):
+        raise ValueError(f"{name}: row {int(bad[0][0])} is no count")
+    return np.asarray(array, dtype=np.int64)
+
+
+def _component_posterior(prior: BetaMixture, right: IntArray, asked: IntArray) -> FloatArray:
+    alphas, betas = np.array(prior.alphas), np.array(prior.betas)
+    with np.errstate(divide="ignore"):
+        joint = np.log(np.array(prior.weights)) + special.betaln(
+            alphas + right[:, None], betas + (asked - right)[:, None]
+        )
+    joint -= special.betaln(alphas, betas)
+    return np.asarray(np.exp(joint - special.logsumexp(joint, axis=1, keepdims=True)), dtype=np.float64)

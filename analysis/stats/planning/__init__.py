@@ -1,0 +1,60 @@
+"""Before the first answer: what a design would find, how precisely, and for how much.
+
+Where the test has an exact power it is computed (`power`, `choice_simulation`, `group_sequential`); else the study is
+made up many times (`generators`) and every time analysed by the function that will analyse the data, or by a form of it
+that takes all runs at once and gives the same numbers. A simulated power carries its error sqrt(p (1 - p) / R).
+
+A plan rests on assumptions about annotators nobody has met yet; it is no observed power, and says nothing about data.
+"""
+
+from analysis.stats.planning._choices import plan_choice, plan_strategy
+from analysis.stats.planning._exact import (
+    plan_group_sequential,
+    plan_mean,
+    plan_sequential,
+    plan_share,
+    plan_two_groups,
+)
+from analysis.stats.planning._human_likeness import plan_human_likeness
+from analysis.stats.planning._leaderboard import plan_leaderboard
+from analysis.stats.planning._plan import Options, Plan, Prices
+from analysis.stats.planning._ratings import plan_expected_utility, plan_rating
+from analysis.stats.planning._search import HALVINGS
+from analysis.stats.planning._simulation import (
+    BLOCKS,
+    Cancelled,
+    Outcomes,
+    one_sample_outcomes,
+    outcomes_of,
+    refuse_size,
+    simulate,
+    two_way_outcomes,
+)
+from analysis.stats.planning._spa import plan_spa
+
+__all__ = [
+    "BLOCKS",
+    "Cancelled",
+    "HALVINGS",
+    "Options",
+    "Outcomes",
+    "Plan",
+    "Prices",
+    "one_sample_outcomes",
+    "outcomes_of",
+    "plan_choice",
+    "plan_expected_utility",
+    "plan_group_sequential",
+    "plan_human_likeness",
+    "plan_leaderboard",
+    "plan_mean",
+    "plan_rating",
+    "plan_sequential",
+    "plan_share",
+    "plan_spa",
+    "plan_strategy",
+    "plan_two_groups",
+    "refuse_size",
+    "simulate",
+    "two_way_outcomes",
+]

@@ -1,0 +1,125 @@
+"""Plans for two-choice labels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from analysis.stats import choice, choice_simulation, generators
+from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.planning._search import simulated_plan, simulated_runs
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, outcomes_of
+from analysis.stats.sequential import Boundaries
+
+
+def plan_strategy(
+    mean_difficulty: float,
+    n_requests: int,
+    strategy: choice.Strategy,
+    *,
+    rule: Boundaries,
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **agents: Any,
+) -> Plan:
+    """A labelling strategy and its stopping rule, by simulation: how often the better system wins, at what effort.
+
+    `agents` go to `choice_simulation.planned_effort`, which redraws annotators and requests in every run. Runs without
+    a decision have paid for all `n_requests`.
+
+    >>> from analysis.stats.sequential import beta_binomial_boundaries
+    >>> plan = plan_strategy(0.25, 1000, choice.Strategy("max_three"), rule=beta_binomial_boundaries(1000),
+    ...                      rng=np.random.default_rng(0), options=Options(runs=100))
+    >>> plan.power, 200 < plan.labels < 600
+    (1.0, True)
+    """
+    chosen = options or Options()
+
+    def generate(size: int, generator: np.random.Generator) -> choice.Effort:
+        return choice_simulation.planned_effort(
+            mean_difficulty, n_requests, strategy, rule=rule, runs=size, rng=generator, **agents
+        )
+
+    def analyse(effort: choice.Effort) -> Outcomes:
+        # The sign of the verdict and the labels it took, carried as an estimate and an end of an interval.
+        winner = effort.winner.astype(np.float64)
+        return Outcomes(winner, effort.n_requests.astype(np.float64), effort.n_labels.astype(np.float64), winner)
+
+    found = simulated_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
+    side = 1.0 if mean_difficulty > 0 else -1.0
+    is_right = found.estimate == side if mean_difficulty else found.estimate != 0
+    labels = found.high
+    return plan_of(
+        chosen,
+        protocol="choice",
+        estimand="share of A among requests decided by the strategy",
+        method="monte_carlo",
+        unit="request",
+        n=n_requests,
+        effect=mean_difficulty,
+        power=float(np.mean(is_right)),
+        labels=float(np.mean(labels)),
+        detail={
+            "decided_share": float(np.mean(found.estimate != 0)),
+            "wrong_share": float(np.mean(found.estimate == -side)) if mean_difficulty else None,
+            "labels_median": float(np.median(labels)),
+            "labels_90": float(np.quantile(labels, 0.9)),
+        },
+        settings={
+            "mean_difficulty": mean_difficulty,
+            "strategy": strategy.name,
+            "workers": strategy.workers,
+            "rule": rule.name,
+            **agents,
+        },
+    )
+
+
+def plan_choice(
+    n_annotators: int,
+    n_each: int,
+    mean_difficulty: float,
+    *,
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **answers: Any,
+) -> Plan:
+    """Two-choice labels at a fixed n, several an annotator, by simulation; `answers` to `generators.choice_answers`.
+
+    The test is t on annotators' means (`choice.preference`), or, with one label each, the exact binomial test of all
+    labels. detail["estimate"] is the mean share of A, .5 + about .45 times the mean difficulty.
+
+    >>> plan = plan_choice(100, 5, 0.25, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan.power > 0.95, round(plan.detail["estimate"], 2), plan.labels
+    (True, 0.61, 500.0)
+    """
+    chosen = options or Options()
+    level = 1 - chosen.significance
+
+    def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ChoiceAnswers]:
+        return lambda runs, generator: generators.choice_answers(
+            n_annotators, n_each, mean_difficulty=effect, runs=runs, rng=generator, **answers
+        )
+
+    def analyse(made: generators.ChoiceAnswers) -> Outcomes:
+        if n_each > 1:
+            return one_sample_outcomes(made.chose_a.mean(axis=2), level=level, bounds=(0.0, 1.0))
+        # What the test says depends on the number of labels for A alone, which few runs do not share.
+        _, first, which = np.unique(made.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
+        who = np.arange(n_annotators)
+        found = outcomes_of(choice.preference(made.chose_a[row, :, 0], who, level=level) for row in first)
+        return Outcomes(found.estimate[which], found.low[which], found.high[which], found.pvalue[which])
+
+    return simulated_plan(
+        generate,
+        analyse,
+        mean_difficulty,
+        largest=1.0,
+        size=n_annotators * n_each,
+        chosen=chosen,
+        rng=rng,
+        protocol="choice",
+        estimand="annotator-weighted share of A",
+        n=n_annotators,
+        settings={"n_each": n_each, **answers},
+    )

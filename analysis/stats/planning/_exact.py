@@ -1,0 +1,242 @@
+"""Plans whose power is known exactly."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from analysis.stats import basic, choice_simulation, group_sequential, power
+from analysis.stats.planning._plan import Options, Plan, plan_of, positive, recruited
+from analysis.stats.sequential import Boundaries
+
+
+def plan_mean(
+    difference: float,
+    sd: float,
+    n: int,
+    *,
+    answers_each: int = 1,
+    excluded_share: float = 0.0,
+    margin: float | None = None,
+    options: Options | None = None,
+    protocol: str = "mean",
+) -> Plan:
+    """One value a unit against a null, exactly: SPA answers combined, paired rating differences, annotators' means.
+
+    `sd` of the units' values and `difference` of their mean from the null are on one scale, values taken as normal. `n`
+    units are analysed; `excluded_share` of those paid are lost before. With `margin`, detail["equivalence_power"] is the
+    chance that TOST shows equivalence. The width is 2 t E[s] / sqrt(n).
+
+    >>> plan = plan_mean(0.10, 0.30, 90, answers_each=2)
+    >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3), plan.labels
+    (0.879, 0.09, 0.125, 180.0)
+    """
+    chosen = options or Options()
+    level = chosen.significance / chosen.tests
+    found = power.t_power(difference / positive(sd, "sd"), n, significance=level)
+    detectable = power.detectable_effect(
+        n, sd=sd, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
+    )
+    expected_sd = sd * math.exp(
+        0.5 * math.log(2 / (n - 1)) + float(special.gammaln(n / 2)) - float(special.gammaln((n - 1) / 2))
+    )
+    width = 2 * float(special.stdtrit(n - 1, 1 - chosen.significance / 2)) * expected_sd / math.sqrt(n)
+    detail = {}
+    if margin is not None:
+        detail["equivalence_power"] = power.equivalence_power(
+            n, sd=sd, margin=margin, difference=difference, significance=chosen.significance
+        )
+    return plan_of(
+        chosen,
+        protocol=protocol,
+        estimand="mean of one value a unit, against its null",
+        method="exact",
+        unit="annotator",
+        n=n,
+        effect=difference,
+        power=found,
+        detectable=detectable,
+        width=width,
+        labels=recruited(n, excluded_share) * answers_each,
+        detail=detail,
+        settings={"sd": sd, "answers_each": answers_each, "excluded_share": excluded_share, "margin": margin},
+    )
+
+
+def plan_two_groups(
+    difference: float,
+    n_x: int,
+    n_y: int,
+    *,
+    sd_x: float,
+    sd_y: float | None = None,
+    answers_each: int = 1,
+    excluded_share: float = 0.0,
+    options: Options | None = None,
+    protocol: str = "two_groups",
+) -> Plan:
+    """One value a unit in two independent groups (arms of a training study), Welch's test, exactly.
+
+    The width is that at the true variances, 2 t se with Satterthwaite's degrees of freedom.
+
+    >>> round(plan_two_groups(0.05, 315, 315, sd_x=0.224).power, 2)
+    0.8
+    """
+    chosen = options or Options()
+    other = sd_x if sd_y is None else sd_y
+    level = chosen.significance / chosen.tests
+    found = power.two_sample_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
+    detectable = power.two_sample_detectable(
+        n_x,
+        n_y,
+        sd_x=sd_x,
+        sd_y=sd_y,
+        power=chosen.wanted,
+        significance=chosen.significance,
+        tests=chosen.tests,
+    )
+    part_x, part_y = sd_x**2 / n_x, other**2 / n_y
+    df = (part_x + part_y) ** 2 / (part_x**2 / (n_x - 1) + part_y**2 / (n_y - 1))
+    width = 2 * float(special.stdtrit(df, 1 - chosen.significance / 2)) * math.sqrt(part_x + part_y)
+    return plan_of(
+        chosen,
+        protocol=protocol,
+        estimand="difference of the means of two independent groups",
+        method="exact",
+        unit="annotator",
+        n=n_x + n_y,
+        effect=difference,
+        power=found,
+        detectable=detectable,
+        width=width,
+        labels=recruited(n_x + n_y, excluded_share) * answers_each,
+        settings={
+            "n_x": n_x,
+            "n_y": n_y,
+            "sd_x": sd_x,
+            "sd_y": other,
+            "answers_each": answers_each,
+            "excluded_share": excluded_share,
+        },
+    )
+
+
+def plan_share(
+    p: float,
+    n: int,
+    *,
+    null: float = 0.5,
+    excluded_share: float = 0.0,
+    options: Options | None = None,
+    protocol: str = "choice",
+) -> Plan:
+    """A share of `n` independent labels, one an annotator, by the exact binomial test; Wilson's width.
+
+    >>> plan = plan_share(0.60, 210)
+    >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3)
+    (0.82, 0.097, 0.131)
+    """
+    chosen = options or Options()
+    level = chosen.significance / chosen.tests
+    found = power.proportion_power(p, n, null=null, significance=level)
+    try:
+        detectable = power.proportion_detectable(
+            n, null=null, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
+        )
+    except ValueError:
+        detectable = None
+    counts = np.arange(n + 1)
+    chances = np.exp(
+        special.gammaln(n + 1)
+        - special.gammaln(counts + 1)
+        - special.gammaln(n - counts + 1)
+        + special.xlogy(counts, p)
+        + special.xlog1py(n - counts, -p)
+    )
+    counts, chances = counts[chances > 1e-14], chances[chances > 1e-14]
+    ends = np.array([basic.wilson(int(k), n, 1 - chosen.significance) for k in counts])
+    return plan_of(
+        chosen,
+        protocol=protocol,
+        estimand="share of independent labels",
+        method="exact",
+        unit="annotator",
+        n=n,
+        effect=p - null,
+        power=found,
+        detectable=detectable,
+        width=float(chances @ (ends[:, 1] - ends[:, 0])),
+        labels=recruited(n, excluded_share),
+        settings={"p": p, "null": null, "excluded_share": excluded_share},
+    )
+
+
+def plan_sequential(p: float, rule: Boundaries, *, options: Options | None = None, protocol: str = "choice") -> Plan:
+    """A rule that looks after every label (one an annotator), exactly: how often it finds A, and after how many labels.
+
+    `rule` is made for its own error and its greatest n (`sequential.beta_binomial_boundaries`); `power` is the chance of
+    the true winner's verdict by then (of either, at p = .5: the rule's error), `labels` the expected number.
+
+    >>> from analysis.stats.sequential import beta_binomial_boundaries
+    >>> plan = plan_sequential(0.6125, beta_binomial_boundaries(1000))
+    >>> round(plan.power, 3), round(plan.labels)
+    (1.0, 170)
+    """
+    chosen = options or Options()
+    table = choice_simulation.rule_table(p, rule)
+    wins, losses = float(table.a_better[-1]), float(table.b_better[-1])
+    found = wins if p > 0.5 else losses if p < 0.5 else wins + losses
+    return plan_of(
+        chosen,
+        protocol=protocol,
+        estimand="share of independent labels, watched",
+        method="exact",
+        unit="annotator",
+        n=len(rule.upper),
+        effect=p - 0.5,
+        power=found,
+        labels=table.mean_n,
+        detail=table.at_end(),
+        settings={"p": p, "rule": rule.name},
+    )
+
+
+def plan_group_sequential(
+    difference: float,
+    sd: float,
+    looks: Sequence[int],
+    *,
+    shape: str = "obrien_fleming",
+    answers_each: int = 1,
+    options: Options | None = None,
+    protocol: str = "mean",
+) -> Plan:
+    """`plan_mean` with planned looks: power, and the expected numbers of units and labels (large-sample boundaries).
+
+    >>> plan = plan_group_sequential(0.075, 0.27, [40, 80, 120, 160, 200])
+    >>> round(plan.power, 2), round(plan.detail["expected_n"])
+    (0.97, 131)
+    """
+    chosen = options or Options()
+    at = np.asarray(looks, dtype=np.float64)
+    if at.ndim != 1 or len(at) == 0 or np.any(np.diff(at) <= 0):
+        raise ValueError(f"looks: {list(looks)} do not ascend")
+    boundaries = group_sequential.design(at / at[-1], shape=shape, significance=chosen.significance / chosen.tests)
+    drift = difference / positive(sd, "sd") * math.sqrt(float(at[-1]))
+    leaving = group_sequential.exit_probabilities(at / at[-1], boundaries.z, drift=drift)
+    found = min(1.0, float(leaving.sum()))
+    expected = float(leaving @ at) + (1 - found) * float(at[-1])
+    return plan_of(
+        chosen,
+        protocol=protocol,
+        estimand="mean of one value a unit, against its null, at planned looks",
+        method="exact",
+        unit="annotator",
+        n=int(at[-1]),
+        effect=difference,
+        power=found,
+        labels=expected * answers_each,
+        detail={"expected_n": expected, "stopping": leaving.tolist()},
+        settings={"sd": sd, "looks": [int(look) for look in at], "shape": shape, "answers_each": answers_each},
+    )

@@ -1,0 +1,60 @@
+"""Plans for scores on a leaderboard."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from analysis.stats import generators, leaderboard
+from analysis.stats.planning._plan import Options, Plan
+from analysis.stats.planning._search import simulated_plan
+from analysis.stats.planning._simulation import Outcomes, outcomes_of
+
+
+def plan_leaderboard(
+    n_items: int,
+    difference: float,
+    *,
+    score: float = 0.7,
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **answers: Any,
+) -> Plan:
+    """Two systems on one draw of items, one label each, by simulation; `answers` to `generators.leaderboard_answers`.
+
+    `difference` and `score` (of the worse system) are in 0..1; the test is `leaderboard.difference` (annotators as
+    clusters, items paired and sampled), whose estimate and width are in points of 100.
+
+    >>> plan = plan_leaderboard(300, 0.1, rng=np.random.default_rng(0), options=Options(runs=40))
+    >>> plan.power > 0.5, plan.labels, 5 < plan.detail["estimate"] < 15
+    (True, 600.0, True)
+    """
+    chosen = options or Options()
+    items, systems = np.tile(np.arange(n_items), 2), np.repeat([0, 1], n_items)
+
+    def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LeaderboardAnswers]:
+        return lambda runs, generator: generators.leaderboard_answers(
+            n_items, [score + effect, score], runs=runs, rng=generator, **answers
+        )
+
+    def analyse(made: generators.LeaderboardAnswers) -> Outcomes:
+        return outcomes_of(
+            leaderboard.difference(
+                values.ravel(), systems, items, annotators.ravel(), x=0, y=1, level=1 - chosen.significance
+            )
+            for values, annotators in zip(made.values, made.annotators, strict=True)
+        )
+
+    return simulated_plan(
+        generate,
+        analyse,
+        difference,
+        largest=1.0 - score,
+        size=2 * n_items,
+        chosen=chosen,
+        rng=rng,
+        protocol="leaderboard",
+        estimand="difference of two systems' scores, points of 100",
+        n=int(answers.get("n_annotators", 50)),
+        settings={"n_items": n_items, "score": score, **answers},
+    )

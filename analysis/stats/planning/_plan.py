@@ -1,0 +1,126 @@
+"""What a planner is told, and what it answers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.stats.arrays import refuse_level
+from analysis.stats.bootstrap import monte_carlo_error
+from analysis.stats.cost import Cost, study_cost
+from analysis.stats.results import Record, Warning
+
+SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices(Record):
+    """What a label costs: see `cost.study_cost`. `seconds` a label takes, None where nobody knows."""
+
+    pay: float
+    fee_rate: float = 0.2
+    overhead: float = 0.0
+    test_share: float = 0.0
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What every planner takes: the test's `significance`, divided by `tests` (the first step of a Holm family), the
+    power `wanted`, how many `runs` to simulate, whether to look for the smallest `detectable` effect by simulation (ten
+    more simulations), `prices`, and the two hooks of a long job: `progress(done, total)` after each block of runs, and
+    `is_cancelled()`, asked before each, upon which `Cancelled` is raised.
+    """
+
+    significance: float = 0.05
+    tests: int = 1
+    wanted: float = 0.8
+    runs: int = 1000
+    find_detectable: bool = False
+    prices: Prices | None = None
+    progress: Callable[[int, int], None] | None = None
+    is_cancelled: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_level(self.significance)
+        refuse_level(self.wanted)
+        if self.tests < 1:
+            raise ValueError(f"tests: {self.tests} is less than 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Record):
+    """What a design would do if its assumptions held.
+
+    `power` of finding `effect` at `significance` / `tests`; `power_error`, its Monte-Carlo standard error, is None where
+    it is exact. `detectable` is the smallest effect found with probability `wanted` (None: not looked for, or none is).
+    `width` is the expected width of the 1 - significance interval. `n` counts units (`unit`), `labels` the answers paid
+    for, expected where the study may stop early; `hours` are annotators' working hours.
+    """
+
+    protocol: str
+    estimand: str
+    method: str
+    unit: str
+    n: int
+    effect: float
+    power: float
+    significance: float
+    tests: int
+    wanted: float
+    labels: float
+    power_error: float | None = None
+    detectable: float | None = None
+    width: float | None = None
+    cost: Cost | None = None
+    hours: float | None = None
+    runs: int | None = None
+    warnings: tuple[Warning, ...] = ()
+    detail: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def plan_of(
+    chosen: Options, *, method: str, power: float, labels: float, settings: dict[str, Any], **named: Any
+) -> Plan:
+    """A plan with its costs, and with its Monte-Carlo error where it was simulated."""
+    is_simulated = method == "monte_carlo"
+    bill, hours = None, None
+    if chosen.prices is not None:
+        prices = chosen.prices
+        bill = study_cost(
+            math.ceil(labels - 1e-9),
+            pay=prices.pay,
+            fee_rate=prices.fee_rate,
+            overhead=prices.overhead,
+            test_share=prices.test_share,
+        )
+        hours = None if prices.seconds is None else bill.n_labels * prices.seconds / SECONDS_AN_HOUR
+    return Plan(
+        method=method,
+        power=power,
+        power_error=monte_carlo_error(power, chosen.runs) if is_simulated else None,
+        runs=chosen.runs if is_simulated else None,
+        labels=float(labels),
+        cost=bill,
+        hours=hours,
+        significance=chosen.significance,
+        tests=chosen.tests,
+        wanted=chosen.wanted,
+        settings=settings,
+        **named,
+    )
+
+
+def recruited(n: int, excluded_share: float) -> float:
+    """How many must be paid for `n` to be left."""
+    if not 0 <= excluded_share < 1:
+        raise ValueError(f"excluded_share: {excluded_share!r} is not in 0..1")
+    return float(math.ceil(n / (1 - excluded_share) - 1e-9))
+
+
+def positive(value: float, name: str) -> float:
+    """`value`, or a ValueError where it is not a positive number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name}: {value!r} is not a positive number")
+    return value

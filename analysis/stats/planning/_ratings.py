@@ -1,0 +1,133 @@
+"""Plans for ratings, on points and between references."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from analysis.stats import clusters, generators, ratings
+from analysis.stats.planning._plan import Options, Plan
+from analysis.stats.planning._search import simulated_plan
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_outcomes
+
+
+def plan_rating(
+    n_annotators: int,
+    n_each: int,
+    difference: float,
+    *,
+    estimator: str = "superiority",
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **answers: Any,
+) -> Plan:
+    """Two systems rated on a Likert scale by the same annotators, by simulation; `answers` to `generators.likert_ratings`.
+
+    `difference` is that of the latent means, in units of the latent noise. "superiority": P(x above y) on one prompt,
+    the annotator as cluster (`ratings.superiority`; the width is that of the t interval, where the data get a bootstrap).
+    "mean_difference": points, with prompts as second cluster if `n_prompts` are shared (`ratings.mean_difference`).
+
+    >>> plan = plan_rating(60, 5, 0.4, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan.power > 0.9, 0.55 < plan.detail["estimate"] < 0.65, plan.labels
+    (True, True, 600.0)
+    """
+    chosen = options or Options()
+    if estimator not in ("superiority", "mean_difference"):
+        raise ValueError(f"estimator: {estimator!r} is neither superiority nor mean_difference")
+    is_superiority = estimator == "superiority"
+    is_two_way = not is_superiority and answers.get("n_prompts") is not None
+    points = len(answers.get("thresholds", generators.FIVE_POINTS))
+
+    def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LikertRatings]:
+        return lambda runs, generator: generators.likert_ratings(
+            n_annotators, n_each, [effect, 0.0], runs=runs, rng=generator, **answers
+        )
+
+    def analyse(made: generators.LikertRatings) -> Outcomes:
+        differences = made.ratings[..., 0] - made.ratings[..., 1]
+        level = 1 - chosen.significance
+        if is_two_way:
+            rows = differences.reshape(len(differences), -1)
+            who = np.repeat(np.arange(n_annotators), n_each)
+            return two_way_outcomes(rows, who, made.prompts.ravel(), null=0.0, level=level)
+        scores = (np.sign(differences) + 1) / 2 if is_superiority else differences
+        # With equally many rows each, leaving one annotator out is the t test of the annotators' means.
+        found = one_sample_outcomes(scores.mean(axis=2), null=0.5 if is_superiority else 0.0, level=level)
+        few = n_annotators < clusters.TOO_FEW_CLUSTERS and n_each > 1
+        return replace(found, pvalue=np.full_like(found.pvalue, np.nan)) if few else found
+
+    return simulated_plan(
+        generate,
+        analyse,
+        difference,
+        largest=6.0,
+        size=n_annotators * n_each * 2,
+        chosen=chosen,
+        rng=rng,
+        protocol="rating",
+        estimand="P(x rated above y), ties half" if is_superiority else "mean difference of ratings, points",
+        n=n_annotators,
+        settings={"n_each": n_each, "estimator": estimator, "n_points": points + 1, **answers},
+    )
+
+
+def plan_expected_utility(
+    n_annotators: int,
+    n_each: int,
+    difference: float,
+    *,
+    utility: float = 0.5,
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **answers: Any,
+) -> Plan:
+    """Two systems on a continuous scale with planted references, by simulation (`generators.continuous_ratings`).
+
+    The systems' mean utilities are `utility` + and - half the `difference`, within 0..1. Ratings are put between each
+    annotator's references by `ratings.between_references`, averaged per annotator and system, and compared by paired t;
+    whoever violates the references is left out, and has been paid. Labels count the two reference ratings too.
+
+    >>> plan = plan_expected_utility(60, 4, 0.1, rng=np.random.default_rng(0), options=Options(runs=100))
+    >>> plan.power > 0.9, plan.labels
+    (True, 600.0)
+    """
+    chosen = options or Options()
+    if not abs(difference) / 2 <= min(utility, 1 - utility):
+        raise ValueError(f"difference: {difference!r} around {utility!r} leaves 0..1")
+
+    def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ContinuousRatings]:
+        means = [utility + effect / 2, utility - effect / 2]
+        return lambda runs, generator: generators.continuous_ratings(
+            n_annotators, n_each, means, runs=runs, rng=generator, **answers
+        )
+
+    def analyse(made: generators.ContinuousRatings) -> Outcomes:
+        runs = len(made.ratings)
+        # To the rescaling, an annotator of another run is another annotator: one call serves all runs.
+        per = n_each * 2 + 2
+        ends = [made.reference_minimum[..., None], made.reference_maximum[..., None]]
+        rows = np.concatenate([made.ratings.reshape(runs, n_annotators, -1), *ends], axis=2).reshape(-1)
+        place = np.tile(np.arange(per), runs * n_annotators)
+        rescaled = ratings.between_references(
+            rows,
+            np.repeat(np.arange(runs * n_annotators), per),
+            is_minimum=place == per - 2,
+            is_maximum=place == per - 1,
+        ).values.reshape(runs, n_annotators, per)[..., : per - 2]
+        means = rescaled.reshape(runs, n_annotators, n_each, 2).mean(axis=2)
+        return one_sample_outcomes(means[..., 0] - means[..., 1], null=0.0, level=1 - chosen.significance)
+
+    return simulated_plan(
+        generate,
+        analyse,
+        difference,
+        largest=2 * min(utility, 1 - utility),
+        size=n_annotators * (2 * n_each + 2),
+        chosen=chosen,
+        rng=rng,
+        protocol="rating",
+        estimand="difference of expected expected utilities",
+        n=n_annotators,
+        settings={"n_each": n_each, "utility": utility, **answers},
+    )

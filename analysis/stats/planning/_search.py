@@ -1,0 +1,124 @@
+"""Simulated power, and the least effect that has enough of it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from analysis.stats.arrays import FloatArray
+from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.planning._simulation import Outcomes, T, simulate
+from analysis.stats.results import Warning
+
+# A simulated power is too coarse for more halvings than these.
+HALVINGS = 10
+
+
+def simulated_plan(
+    generate: Callable[[float], Callable[[int, np.random.Generator], T]],
+    analyse: Callable[[T], Outcomes],
+    effect: float,
+    *,
+    largest: float,
+    size: int,
+    chosen: Options,
+    rng: np.random.Generator,
+    **named: Any,
+) -> Plan:
+    """The plan of one comparison: its power at `effect` by simulation and, where asked for, the least effect in 0..`largest`."""
+    level = chosen.significance / chosen.tests
+    found = simulated_runs(generate(effect), analyse, size, chosen, rng)
+    detectable, warnings = least_detectable(
+        lambda other, seeded, hooks: float(
+            np.mean(simulated_runs(generate(other), analyse, size, hooks, seeded).pvalue < level)
+        ),
+        largest,
+        chosen,
+        rng,
+    )
+    means = mean_outcomes(found, None)
+    return plan_of(
+        chosen,
+        method="monte_carlo",
+        unit="annotator",
+        effect=effect,
+        power=float(np.mean(found.pvalue < level)),
+        detectable=detectable,
+        width=means["width"],
+        labels=float(size),
+        warnings=warnings,
+        detail={"estimate": means["estimate"], "n_undefined": int(np.isnan(found.pvalue).sum())},
+        **named,
+    )
+
+
+def simulated_runs(
+    generate: Callable[[int, np.random.Generator], T],
+    analyse: Callable[[T], Outcomes],
+    size: int,
+    chosen: Options,
+    rng: np.random.Generator,
+) -> Outcomes:
+    """As many runs as the options say, with their hooks."""
+    return simulate(
+        generate,
+        analyse,
+        answers=size,
+        runs=chosen.runs,
+        rng=rng,
+        progress=_told(chosen, 0),
+        is_cancelled=chosen.is_cancelled,
+    )
+
+
+def _told(chosen: Options, before: int) -> Callable[[int, int], None] | None:
+    """Progress on the whole job, of which the search for a detectable effect is most."""
+    told = chosen.progress
+    if told is None:
+        return None
+    total = chosen.runs * (1 + (HALVINGS + 1 if chosen.find_detectable else 0))
+    return lambda done, _: told(min(total, before + done), total)
+
+
+def least_detectable(
+    power_at: Callable[[float, np.random.Generator, Options], float],
+    largest: float,
+    chosen: Options,
+    rng: np.random.Generator,
+) -> tuple[float | None, tuple[Warning, ...]]:
+    """The least effect with the power wanted, by halving, every simulation from the same random numbers."""
+    if not chosen.find_detectable:
+        return None, ()
+    seed = int(rng.integers(2**63))
+
+    def at(effect: float, number: int) -> float:
+        told = _told(chosen, chosen.runs * (1 + number))
+        hooks = replace(chosen, find_detectable=False, progress=told)
+        return power_at(effect, np.random.default_rng(seed), hooks)
+
+    if at(largest, 0) < chosen.wanted:
+        # Whoever waits for the rest of the search need not.
+        if (told := _told(chosen, chosen.runs * (HALVINGS + 1))) is not None:
+            told(chosen.runs, chosen.runs)
+        return None, (Warning("not_detectable", "warn", {"largest": largest, "wanted": chosen.wanted}),)
+    low, high = 0.0, largest
+    for number in range(1, HALVINGS + 1):
+        middle = (low + high) / 2
+        if at(middle, number) >= chosen.wanted:
+            high = middle
+        else:
+            low = middle
+    return high, ()
+
+
+def mean_outcomes(found: Outcomes, column: int | None) -> dict[str, float | None]:
+    """The mean estimate and interval width over runs, of one comparison where there are several."""
+    chosen = slice(None) if column is None else (slice(None), column)
+    return {"estimate": mean_defined(found.estimate[chosen]), "width": mean_defined((found.high - found.low)[chosen])}
+
+
+def mean_defined(values: FloatArray) -> float | None:
+    """The mean of what is not NaN; None where nothing is."""
+    kept = values[~np.isnan(values)]
+    return float(np.mean(kept)) if kept.size else None

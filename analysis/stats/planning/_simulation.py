@@ -1,0 +1,221 @@
+"""Many made-up studies at once, analysed as the data will be."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import basic, clusters
+from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, codes, refuse_level
+from analysis.stats.results import Estimate, Record
+
+T = TypeVar("T")
+MAX_RUNS = 2000
+MAX_ANSWERS = 50_000_000
+# How many answers a block of runs holds, and in how many steps progress is told at least.
+CELLS = 2_000_000
+BLOCKS = 20
+
+
+class Cancelled(Exception):
+    """The simulation was told to stop; nothing of it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes(Record):
+    """What the analysis said in each run: arrays of shape (runs,), or (runs, k) for k comparisons.
+
+    NaN where it had no such answer. `is_equivalent`, where a margin was given: whether TOST showed equivalence.
+    """
+
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    pvalue: FloatArray
+    is_equivalent: BoolArray | None = None
+
+
+def simulate(
+    generate: Callable[[int, np.random.Generator], T],
+    analyse: Callable[[T], Outcomes],
+    *,
+    answers: int,
+    runs: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> Outcomes:
+    """`runs` made-up studies of `answers` answers each, analysed: `generate(size, rng)` makes the next `size` of them.
+
+    Raises ValueError for more than 2,000 runs or 50,000,000 answers in all, `Cancelled` when told to stop.
+
+    >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_outcomes, answers=30, runs=400,
+    ...                     rng=np.random.default_rng(0))
+    >>> bool(np.mean(outcomes.pvalue < 0.05) > 0.6)
+    True
+    """
+    refuse_size(runs, answers)
+    size = max(1, min(CELLS // max(1, answers), math.ceil(runs / BLOCKS)))
+    parts = []
+    for start in range(0, runs, size):
+        if is_cancelled is not None and is_cancelled():
+            raise Cancelled(f"after {start} of {runs} runs")
+        here = min(size, runs - start)
+        parts.append(analyse(generate(here, rng)))
+        if progress is not None:
+            progress(start + here, runs)
+    equivalent = [part.is_equivalent for part in parts if part.is_equivalent is not None]
+    return Outcomes(
+        np.concatenate([part.estimate for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.pvalue for part in parts]),
+        np.concatenate(equivalent) if equivalent else None,
+    )
+
+
+def refuse_size(runs: int, answers: int) -> None:
+    """Raises ValueError, saying what to do, for a simulation that is too large to run beside a website.
+
+    >>> refuse_size(2000, 40_000)
+    Traceback (most recent call last):
+        ...
+    ValueError: runs: 2000 runs of 40000 answers are more than 50000000 answers; at most 1250 runs of this study
+    """
+    if not 1 <= runs <= MAX_RUNS:
+        raise ValueError(f"runs: {runs} is not in 1..{MAX_RUNS}")
+    if runs * answers > MAX_ANSWERS:
+        advice = (
+            f"at most {MAX_ANSWERS // answers} runs of this study" if answers <= MAX_ANSWERS else "too large a study"
+        )
+        raise ValueError(f"runs: {runs} runs of {answers} answers are more than {MAX_ANSWERS} answers; {advice}")
+
+
+def outcomes_of(estimates: Iterable[Estimate]) -> Outcomes:
+    """The results of an analysis that takes one run at a time.
+
+    >>> outcomes_of([basic.one_sample([0.6, 0.7], null=0.5), basic.one_sample([], null=0.5)]).pvalue.round(3).tolist()
+    [0.205, nan]
+    """
+    rows = []
+    for found in estimates:
+        ends = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+        rows.append([found.estimate, *ends, found.pvalue])
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
+    return Outcomes(*table.T)
+
+
+def one_sample_outcomes(
+    values: npt.ArrayLike,
+    *,
+    null: float = 0.5,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    margin: float | None = None,
+) -> Outcomes:
+    """`basic.one_sample` on each row of `values` (runs, n), NaN missing, all rows at once, with the same numbers.
+
+    Rows with an edge of their own (no variance, a ceiling) go through that function one by one. With `margin`, whether
+    TOST within null -/+ margin is significant at 1 - level.
+
+    >>> values = np.random.default_rng(0).normal(0.6, 0.2, (3, 30))
+    >>> ours, theirs = one_sample_outcomes(values), basic.one_sample(values[1], null=0.5)
+    >>> bool(abs(ours.pvalue[1] - theirs.pvalue) < 1e-12)
+    True
+    """
+    refuse_level(level)
+    table = np.asarray(values, dtype=np.float64)
+    here = ~np.isnan(table)
+    n = here.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(here, table, 0.0).sum(axis=1) / n
+        sd = np.sqrt((np.where(here, table - mean[:, None], 0.0) ** 2).sum(axis=1) / (n - 1))
+        se = sd / np.sqrt(n)
+    is_plain = (n > 1) & (sd >= DEGENERATE)
+    if bounds is not None:
+        is_plain &= (n >= basic.CEILING_N) | (_largest_share(table, here, n) < basic.CEILING_SHARE)
+    df = np.where(is_plain, n - 1, 1)
+    scale = np.where(is_plain, se, 1.0)
+    pvalue = np.minimum(1.0, 2 * special.stdtr(df, -np.abs((mean - null) / scale)))
+    half = special.stdtrit(df, (1 + level) / 2) * scale
+    low, high = mean - half, mean + half
+    if bounds is not None:
+        low, high = np.maximum(low, bounds[0]), np.minimum(high, bounds[1])
+    equivalent = None
+    if margin is not None:
+        reach = special.stdtrit(df, level) * scale
+        equivalent = is_plain & (mean - reach > null - margin) & (mean + reach < null + margin)
+    for row in np.flatnonzero(~is_plain):
+        alone = outcomes_of([basic.one_sample(table[row], null=null, level=level, bounds=bounds)])
+        mean[row], low[row], high[row], pvalue[row] = alone.estimate[0], alone.low[0], alone.high[0], alone.pvalue[0]
+    return Outcomes(mean, low, high, pvalue, equivalent)
+
+
+def two_way_outcomes(
+    values: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike,
+    *,
+    null: float = 0.5,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+) -> Outcomes:
+    """`clusters.two_way_mean` on each row of `values` (runs, n_rows), none missing, all runs at once.
+
+    `annotators` and `items` have shape (n_rows,): who answered what is the same in every run.
+
+    >>> values = np.random.default_rng(0).random((2, 60)) < 0.6
+    >>> who, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
+    >>> ours = two_way_outcomes(values, who, what)
+    >>> bool(abs(ours.pvalue[0] - clusters.two_way_mean(values[0], who, what, null=0.5).pvalue) < 1e-12)
+    True
+    """
+    refuse_level(level)
+    table = np.asarray(values, dtype=np.float64)
+    n_rows = table.shape[1]
+    who, n_annotators = codes(np.asarray(annotators), "annotators", n_rows)
+    what, n_items = codes(np.asarray(items), "items", n_rows)
+    mean = table.mean(axis=1)
+    residuals = table - mean[:, None]
+    cells, n_cells = codes(who * n_items + what, "cells", n_rows)
+    fewest = min(n_annotators, n_items)
+    if fewest < 2:
+        nothing = np.full(len(table), np.nan)
+        return Outcomes(mean, nothing, nothing, nothing)
+    by_annotator, by_item, by_cell = (
+        _cr1(residuals, labels, count) for labels, count in ((who, n_annotators), (what, n_items), (cells, n_cells))
+    )
+    variance = np.maximum.reduce([by_annotator + by_item - by_cell, by_annotator, by_item])
+    se, df = np.sqrt(variance), fewest - 1
+    is_plain = se >= DEGENERATE
+    scale = np.where(is_plain, se, 1.0)
+    pvalue = np.minimum(1.0, 2 * special.stdtr(df, -np.abs((mean - null) / scale)))
+    if fewest < clusters.TOO_FEW_CLUSTERS:
+        pvalue = np.full(len(table), np.nan)
+    half = float(special.stdtrit(df, (1 + level) / 2)) * scale
+    low, high = mean - half, mean + half
+    if bounds is not None:
+        low, high = np.maximum(low, bounds[0]), np.minimum(high, bounds[1])
+    return Outcomes(
+        mean, np.where(is_plain, low, np.nan), np.where(is_plain, high, np.nan), np.where(is_plain, pvalue, np.nan)
+    )
+
+
+def _largest_share(table: FloatArray, here: BoolArray, n: npt.NDArray[np.int64]) -> FloatArray:
+    """The share of each row's most frequent value, or 0 where that is under one half (of which the median is none)."""
+    ordered = np.sort(np.where(here, table, np.inf), axis=1)
+    middle = np.take_along_axis(ordered, np.maximum(0, (n - 1) // 2)[:, None], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((here & (table == middle)).sum(axis=1) / n)
+
+
+def _cr1(residuals: FloatArray, labels: npt.NDArray[np.int64], count: int) -> FloatArray:
+    """`clusters.cr1_variance` of each row."""
+    runs, n_rows = residuals.shape
+    cells = labels[None, :] + count * np.arange(runs)[:, None]
+    sums = np.bincount(cells.ravel(), residuals.ravel(), runs * count).reshape(runs, count)
+    return np.asarray(count / (count - 1) * (sums**2).sum(axis=1) / n_rows**2)

@@ -1,0 +1,137 @@
+"""Plans for system-level probabilities."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.stats import generators, multiplicity, spa
+from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray
+from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.planning._search import least_detectable, mean_defined, mean_outcomes, simulated_runs
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
+from analysis.stats.results import MODES
+
+
+def plan_spa(
+    n_annotators: int,
+    preferences: float | Sequence[float],
+    *,
+    mode: str = "recommended",
+    tau: float | None = None,
+    margin: float | None = None,
+    rng: np.random.Generator,
+    options: Options | None = None,
+    **answers: Any,
+) -> Plan:
+    """System-level probabilities by simulation, `answers` going to `generators.spa_answers`.
+
+    Recommended: t on the combined answers of everybody; paper: on the answers with x named first. Either after the rule
+    `tau` if one is given, to see what it does. Several `preferences` are pairs of one study: Holm over them in each run
+    (beside `options.tests`, for a family larger than these); `power` is then the mean over the pairs whose preference is
+    not .5, detail["by_pair"] has each, and detail["all_found"] the share of runs that found all of those. With all at
+    .5, `power` is the share of runs with any false finding. The detectable effect is a distance from .5 shared by all
+    pairs. `n` is the number recruited; those excluded are paid too.
+
+    >>> plan = plan_spa(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> 0.8 < plan.power < 0.97, plan.labels, round(plan.detail["by_pair"][0]["estimate"], 1)
+    (True, 180.0, 0.6)
+    """
+    chosen = options or Options()
+    if mode not in MODES:
+        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
+    wanted = np.atleast_1d(np.asarray(preferences, dtype=np.float64))
+    n_orders = 2 if mode == "recommended" or tau is not None else 1
+    size = n_annotators * len(wanted) * n_orders
+
+    def generate(distance: float | None) -> Callable[[int, np.random.Generator], generators.SpaAnswers]:
+        pairs = wanted if distance is None else np.full(len(wanted), 0.5 + distance)
+        return lambda runs, generator: generators.spa_answers(
+            n_annotators, pairs.tolist(), runs=runs, rng=generator, **answers
+        )
+
+    def analyse(made: generators.SpaAnswers) -> Outcomes:
+        values = _spa_values(made, mode, tau)
+        each = [
+            one_sample_outcomes(values[:, :, pair], level=1 - chosen.significance, bounds=spa.BOUNDS, margin=margin)
+            for pair in range(values.shape[2])
+        ]
+        return _beside(each)
+
+    is_real = np.abs(wanted - 0.5) > DEGENERATE
+
+    def share(found: Outcomes, real: BoolArray) -> float:
+        is_found = _holm_found(found.pvalue, chosen)
+        return float(np.mean(is_found[:, real])) if real.any() else float(np.mean(is_found.any(axis=1)))
+
+    found = simulated_runs(generate(None), analyse, size, chosen, rng)
+    is_found = _holm_found(found.pvalue, chosen)
+    detectable, warnings = least_detectable(
+        lambda distance, seeded, hooks: share(
+            simulated_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(wanted), dtype=np.bool_)
+        ),
+        0.5,
+        chosen,
+        rng,
+    )
+    by_pair = [
+        {
+            "preference": float(wanted[pair]),
+            "power": float(np.mean(is_found[:, pair])),
+            **mean_outcomes(found, pair),
+            "equivalence_power": None if found.is_equivalent is None else float(np.mean(found.is_equivalent[:, pair])),
+        }
+        for pair in range(len(wanted))
+    ]
+    return plan_of(
+        chosen,
+        protocol="spa",
+        estimand="mean over annotators of P[x > y]",
+        method="monte_carlo",
+        unit="annotator",
+        n=n_annotators,
+        effect=float(np.mean(np.abs(wanted[is_real] - 0.5))) if is_real.any() else 0.0,
+        power=share(found, is_real),
+        detectable=detectable,
+        width=mean_defined(found.high - found.low),
+        labels=float(size),
+        warnings=warnings,
+        detail={
+            "by_pair": by_pair,
+            "all_found": float(np.mean(is_found[:, is_real].all(axis=1))) if is_real.any() else None,
+            "n_undefined": int(np.isnan(found.pvalue).sum()),
+        },
+        settings={"preferences": wanted.tolist(), "mode": mode, "tau": tau, "margin": margin, **answers},
+    )
+
+
+def _spa_values(made: generators.SpaAnswers, mode: str, tau: float | None) -> FloatArray:
+    values = spa.combined(made.xy_percent, made.yx_percent) if mode == "recommended" else made.xy_percent / 100
+    if tau is None:
+        return np.asarray(values)
+    # The rule judges each annotator alone, so all runs' annotators are judged in one call.
+    flat = (-1, made.xy_percent.shape[2])
+    flags = spa.tau_flags(made.xy_percent.reshape(flat), made.yx_percent.reshape(flat), tau=tau)
+    incoherent = flags.incoherent.reshape(made.xy_percent.shape[:2])
+    return np.where(incoherent[:, :, None], np.nan, values)
+
+
+def _beside(each: Sequence[Outcomes]) -> Outcomes:
+    equivalent = [one.is_equivalent for one in each if one.is_equivalent is not None]
+    return Outcomes(
+        np.stack([one.estimate for one in each], axis=1),
+        np.stack([one.low for one in each], axis=1),
+        np.stack([one.high for one in each], axis=1),
+        np.stack([one.pvalue for one in each], axis=1),
+        np.stack(equivalent, axis=1) if equivalent else None,
+    )
+
+
+def _holm_found(pvalues: FloatArray, chosen: Options) -> BoolArray:
+    """Which comparisons each run finds, Holm within the run's family; shape of `pvalues`."""
+    size = max(chosen.tests, pvalues.shape[1])
+    if size == 1:
+        return np.asarray(pvalues < chosen.significance)
+    after = [multiplicity.holm(row, size=size) for row in pvalues.tolist()]
+    table = np.array(after, dtype=np.float64).reshape(pvalues.shape)
+    return np.asarray(table < chosen.significance)

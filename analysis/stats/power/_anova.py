@@ -1,0 +1,73 @@
+"""Power of the F test over several groups."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from analysis.stats.arrays import refuse_level, vector
+from analysis.stats.power._means import safe_power
+from analysis.stats.power._search import least_effect, least_n, refuse_family
+
+
+def cohen_f(means: Sequence[float], sizes: Sequence[int], *, sd: float) -> float:
+    """Cohen's f of true group means: sqrt(sum n_g (mean_g - mean)^2 / N) / sd, the mean weighted by n_g.
+
+    >>> round(cohen_f([0.50, 0.53, 0.56], [130, 130, 130], sd=0.224), 4)
+    0.1094
+    """
+    centres, counts = vector(means, "means"), vector(sizes, "sizes")
+    if centres.shape != counts.shape:
+        raise ValueError(f"sizes: {len(counts)} groups where means has {len(centres)}")
+    if not (math.isfinite(sd) and sd > 0):
+        raise ValueError(f"sd: {sd!r} is not a positive number")
+    shares = counts / np.sum(counts)
+    return math.sqrt(float(shares @ (centres - shares @ centres) ** 2)) / sd
+
+
+def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.05) -> float:
+    """The power of the one-way analysis of variance at Cohen's f = `effect`; `sizes` are the groups' numbers of units.
+
+    P(F > F_crit) with F noncentral on k - 1 and N - k degrees of freedom, nc = N f^2.
+
+    Source: Cohen 1988, chapter 8; the comparison of domains in Clark et al. 2021, section 4.
+
+    >>> round(anova_power(0.1094, [130, 130, 130]), 3)
+    0.472
+    """
+    refuse_level(significance)
+    counts = vector(sizes, "sizes")
+    k, n = len(counts), float(np.sum(counts))
+    if k < 2 or np.any(counts < 1) or n - k < 1:
+        raise ValueError(f"sizes: {counts.tolist()} leave no variance within groups to compare with")
+    critical = float(special.fdtri(k - 1, n - k, 1 - significance))
+    noncentrality = n * effect**2
+    return safe_power(1 - float(special.ncfdtr(k - 1, n - k, noncentrality, critical)))
+
+
+def anova_detectable(sizes: Sequence[int], *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> float:
+    """The smallest Cohen's f that `anova_power` finds with probability `power`.
+
+    >>> round(anova_detectable([130, 130, 130]), 3)
+    0.158
+    """
+    refuse_family(tests)
+    return least_effect(
+        lambda effect: anova_power(effect, sizes, significance=significance / tests), power, start=0.1, end=math.inf
+    )
+
+
+def n_for_anova(effect: float, n_groups: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
+    """The least number of units in each of `n_groups` groups at which `anova_power` reaches `power`.
+
+    >>> n_for_anova(0.25, 3)
+    53
+    """
+    refuse_level(power)
+    refuse_family(tests)
+    if effect == 0:
+        raise ValueError("effect: no number of units finds an effect of 0")
+    if n_groups < 2:
+        raise ValueError(f"n_groups: {n_groups} is less than 2")
+    return least_n(lambda n: anova_power(effect, [n] * n_groups, significance=significance / tests) >= power)

@@ -1,0 +1,273 @@
+"""Power of the t tests: one sample, pairs, two groups, equivalence."""
+
+import math
+
+import numpy as np
+from scipy import optimize, special
+
+from analysis.stats.arrays import FloatArray, refuse_level
+from analysis.stats.power._search import least_effect, least_n, refuse_family
+from analysis.stats.quadrature import gauss_legendre
+
+
+def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
+    """The power of the two-sided one-sample or paired t test at standardised effect d_z over n units.
+
+    P(|T| > t_crit) with T noncentral t, df = n - 1, nc = |d_z| sqrt(n); both tails count. Where the distribution
+    cannot be evaluated in the far tail its limit is used. Raises ValueError below n = 2.
+
+    Source: Cohen 1988; the curve of Figure 2 in the SPA paper is this function at the observed effect.
+
+    >>> round(t_power(0.3, 90), 6)
+    0.803794
+    """
+    refuse_level(significance)
+    if n < 2:
+        raise ValueError(f"n: {n} is less than 2")
+    df, noncentrality = n - 1, abs(effect) * math.sqrt(n)
+    critical = float(special.stdtrit(df, 1 - significance / 2))
+    beyond = 1 - float(special.nctdtr(df, noncentrality, critical))
+    wrong_way = float(special.nctdtr(df, noncentrality, -critical))
+    if math.isnan(beyond):
+        # Only reached when the noncentrality is far from the critical value, where a normal shift is exact enough.
+        beyond = float(special.ndtr(noncentrality - critical))
+    if math.isnan(wrong_way):
+        wrong_way = 0.0
+    return min(1.0, max(0.0, beyond + wrong_way))
+
+
+def detectable_effect(
+    n: int, *, sd: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
+) -> float:
+    """The smallest difference that the test finds with probability `power` (the MDE), in units of `sd`'s scale.
+
+    With several `tests` in a Holm family the first step's level, significance / tests, is what must be passed.
+
+    >>> round(detectable_effect(90, sd=0.30), 3), round(detectable_effect(90, sd=0.30, tests=5), 3)
+    (0.09, 0.11)
+    """
+    refuse_level(power)
+    refuse_family(tests)
+    if sd < 0 or not math.isfinite(sd):
+        raise ValueError(f"sd: {sd!r} is not a non-negative number")
+    level = significance / tests
+
+    def shortfall(effect: float) -> float:
+        return t_power(effect, n, significance=level) - power
+
+    if shortfall(0.0) >= 0:
+        return 0.0
+    high = 1.0
+    while shortfall(high) < 0:
+        high *= 2
+    return sd * float(optimize.brentq(shortfall, 0.0, high, xtol=1e-10))
+
+
+def n_for_power(effect: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
+    """The least number of units at which the test has `power` against standardised effect d_z.
+
+    Raises ValueError for an effect of 0 and for one that would need more than ten million units.
+
+    >>> n_for_power(0.5)
+    34
+    """
+    refuse_level(power)
+    refuse_family(tests)
+    level = significance / tests
+    if effect == 0:
+        raise ValueError("effect: no number of units finds an effect of 0")
+    return least_n(lambda n: t_power(effect, n, significance=level) >= power)
+
+
+def equivalence_power(
+    n: int, *, sd: float, margin: float, difference: float = 0.0, significance: float = 0.05
+) -> float:
+    """The probability that TOST shows equivalence within `margin` when the true difference is `difference`.
+
+    Exact: the probability that the mean falls within margin - t_crit s / sqrt(n) of the null, integrated over the
+    distribution of s. `sd`, `margin` and `difference` are on one scale.
+
+    >>> round(equivalence_power(216, sd=0.25, margin=0.05), 3)
+    0.801
+    """
+    if n < 2:
+        raise ValueError(f"n: {n} is less than 2")
+    if not sd > 0:
+        raise ValueError(f"sd: {sd!r} is not a positive number")
+    if not margin > 0:
+        raise ValueError(f"margin: {margin!r} is not a positive number")
+    df, se = n - 1, sd / math.sqrt(n)
+    critical = float(special.stdtrit(df, 1 - significance))
+    # Beyond this s the interval is wider than the margins and nothing can be shown.
+    largest = min(margin / (critical * se), math.sqrt(float(special.chdtri(df, 1e-14)) / df))
+    smallest = math.sqrt(max(0.0, float(special.chdtri(df, 1 - 1e-14)) / df))
+    if largest <= smallest:
+        return 0.0
+    nodes, weights = gauss_legendre(200)
+    ratio = smallest + (nodes + 1) / 2 * (largest - smallest)
+    # The density of s / sigma, from that of chi-square with df degrees of freedom.
+    log_density = (
+        math.log(2) + (df / 2) * math.log(df / 2) - math.lgamma(df / 2) + (df - 1) * np.log(ratio) - df * ratio**2 / 2
+    )
+    room = margin / se - critical * ratio
+    shift = difference / se
+    inside = special.ndtr(room - shift) - special.ndtr(-room - shift)
+    total = float(np.sum(weights * np.exp(log_density) * inside)) * (largest - smallest) / 2
+    return min(1.0, max(0.0, total))
+
+
+def n_for_equivalence(
+    *, sd: float, margin: float, difference: float = 0.0, power: float = 0.8, significance: float = 0.05
+) -> int:
+    """The least number of units at which TOST has `power`. Raises ValueError unless |difference| < margin.
+
+    >>> n_for_equivalence(sd=0.25, margin=0.10)
+    55
+    """
+    refuse_level(power)
+    if abs(difference) >= margin:
+        raise ValueError("difference: a difference of at least the margin is not equivalence")
+    return least_n(
+        lambda n: equivalence_power(n, sd=sd, margin=margin, difference=difference, significance=significance) >= power
+    )
+
+
+def safe_power(upper: float, lower: float = 0.0, *, limit: float = 1.0) -> float:
+    """The probability of the two tails of a test, 0..1, also where a library could not compute one of them.
+
+    Noncentral distributions come back as nan far out. A `lower` tail (the wrong way) that is nan is next to 0 there,
+    so only the upper counts; an `upper` tail that is nan is `limit`, what it tends to there.
+
+    >>> safe_power(0.8, 0.01), safe_power(0.8, math.nan), safe_power(math.nan, math.nan)
+    (0.81, 0.8, 1.0)
+    """
+    beyond = limit if math.isnan(upper) else upper
+    wrong_way = 0.0 if math.isnan(lower) else lower
+    return min(1.0, max(0.0, beyond + wrong_way))
+
+
+def two_sample_power(
+    difference: float,
+    n_x: int,
+    n_y: int,
+    *,
+    sd_x: float = 1.0,
+    sd_y: float | None = None,
+    variances: str = "unequal",
+    significance: float = 0.05,
+) -> float:
+    """The power of the two-sided t test of two independent groups at a true difference of their means.
+
+    "unequal": Welch's test as `basic.welch` does it, exact for normal values: its rejection probability given the two
+    observed variances, integrated over their chi-square distributions. "equal": Student's pooled test, noncentral t on
+    n_x + n_y - 2 with nc = difference / (sd sqrt(1 / n_x + 1 / n_y)); it takes one standard deviation (`sd_x`).
+    `sd_y` None means the same as `sd_x`. With `sd_x` = 1 the difference is Cohen's d.
+
+    Source: Welch 1938; Cohen 1988.
+
+    >>> round(two_sample_power(0.25, 130, 130), 3), round(two_sample_power(0.25, 130, 130, variances="equal"), 3)
+    (0.519, 0.519)
+    >>> round(two_sample_power(0.5, 20, 60, sd_x=1.0, sd_y=2.0), 3)
+    0.302
+    """
+    refuse_level(significance)
+    other = sd_x if sd_y is None else sd_y
+    for name, n in (("n_x", n_x), ("n_y", n_y)):
+        if n < 2:
+            raise ValueError(f"{name}: {n} is less than 2")
+    for name, sd in (("sd_x", sd_x), ("sd_y", other)):
+        if not (math.isfinite(sd) and sd > 0):
+            raise ValueError(f"{name}: {sd!r} is not a positive number")
+    if variances not in ("unequal", "equal"):
+        raise ValueError(f"variances: {variances!r} is neither unequal nor equal")
+    if variances == "equal":
+        if other != sd_x:
+            raise ValueError("sd_y: the pooled test assumes that it equals sd_x")
+        scale = math.sqrt(1 / n_x + 1 / n_y) * math.sqrt(n_x + n_y - 1)
+        return t_power(difference / (sd_x * scale), n_x + n_y - 1, significance=significance)
+    part_x, part_y = sd_x**2 / n_x, other**2 / n_y
+    shift = abs(difference) / math.sqrt(part_x + part_y)
+    ratio_x, weight_x = _spread_nodes(n_x - 1)
+    ratio_y, weight_y = _spread_nodes(n_y - 1)
+    seen_x, seen_y = part_x * ratio_x[:, None] ** 2, part_y * ratio_y[None, :] ** 2
+    df = (seen_x + seen_y) ** 2 / (seen_x**2 / (n_x - 1) + seen_y**2 / (n_y - 1))
+    bound = special.stdtrit(df, 1 - significance / 2) * np.sqrt((seen_x + seen_y) / (part_x + part_y))
+    beyond = special.ndtr(shift - bound) + special.ndtr(-shift - bound)
+    return safe_power(float(weight_x @ beyond @ weight_y))
+
+
+def two_sample_detectable(
+    n_x: int,
+    n_y: int,
+    *,
+    sd_x: float = 1.0,
+    sd_y: float | None = None,
+    variances: str = "unequal",
+    power: float = 0.8,
+    significance: float = 0.05,
+    tests: int = 1,
+) -> float:
+    """The smallest difference of two means that `two_sample_power` finds with probability `power`.
+
+    With several `tests` in a Holm family at the first step's level, significance / tests.
+
+    >>> round(two_sample_detectable(130, 130), 2), round(two_sample_detectable(130, 130, tests=15), 2)
+    (0.35, 0.47)
+    """
+    refuse_family(tests)
+
+    def power_at(difference: float) -> float:
+        return two_sample_power(
+            difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, variances=variances, significance=significance / tests
+        )
+
+    return least_effect(power_at, power, start=sd_x, end=math.inf)
+
+
+def n_for_two_samples(
+    difference: float,
+    *,
+    sd_x: float = 1.0,
+    sd_y: float | None = None,
+    ratio: float = 1.0,
+    variances: str = "unequal",
+    power: float = 0.8,
+    significance: float = 0.05,
+    tests: int = 1,
+) -> tuple[int, int]:
+    """The least units in each group, n_y = ratio n_x rounded up, at which `two_sample_power` reaches `power`.
+
+    >>> n_for_two_samples(0.05, sd_x=0.224), n_for_two_samples(0.5, ratio=2)
+    ((317, 317), (49, 98))
+    """
+    refuse_level(power)
+    refuse_family(tests)
+    if difference == 0:
+        raise ValueError("difference: no number of units finds a difference of 0")
+    if not (math.isfinite(ratio) and ratio > 0):
+        raise ValueError(f"ratio: {ratio!r} is not a positive number")
+
+    def sizes(n: int) -> tuple[int, int]:
+        return n, max(2, math.ceil(ratio * n - 1e-9))
+
+    n_x = least_n(
+        lambda n: (
+            two_sample_power(
+                difference, *sizes(n), sd_x=sd_x, sd_y=sd_y, variances=variances, significance=significance / tests
+            )
+            >= power
+        )
+    )
+    return sizes(n_x)
+
+
+def _spread_nodes(df: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights for an expectation over s / sigma, which is sqrt(chi-square / df)."""
+    nodes, weights = gauss_legendre(64)
+    low = math.sqrt(max(0.0, float(special.chdtri(df, 1 - 1e-14)) / df))
+    high = math.sqrt(float(special.chdtri(df, 1e-14)) / df)
+    ratio = low + (nodes + 1) / 2 * (high - low)
+    log_density = (
+        math.log(2) + (df / 2) * math.log(df / 2) - math.lgamma(df / 2) + (df - 1) * np.log(ratio) - df * ratio**2 / 2
+    )
+    return ratio, weights * np.exp(log_density) * (high - low) / 2

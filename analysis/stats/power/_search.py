@@ -1,0 +1,51 @@
+"""Least numbers and least effects, by halving."""
+
+from collections.abc import Callable
+
+from scipy import optimize
+
+from analysis.stats.arrays import refuse_level
+
+MAX_N = 10_000_000
+
+
+def least_n(is_enough: Callable[[int], bool], *, largest: int = MAX_N) -> int:
+    """The least n from 2 on that is enough, for what stays enough from there on; ValueError beyond `largest`."""
+    high = 2
+    while not is_enough(high):
+        high *= 2
+        if high > largest:
+            raise ValueError(f"effect: more than {largest} units would be needed")
+    low = max(2, high // 2)
+    while low < high:
+        middle = (low + high) // 2
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def refuse_family(tests: int) -> None:
+    """Raises ValueError for a family without a test."""
+    if tests < 1:
+        raise ValueError(f"tests: {tests} is less than 1")
+
+
+def refuse_share(share: float, name: str) -> None:
+    """Raises ValueError, naming the argument, for what is no share."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"{name}: {share!r} is not in 0..1")
+
+
+def least_effect(power_at: Callable[[float], float], wanted: float, *, start: float, end: float) -> float:
+    """The least effect in 0..end with the power wanted, for a power that grows with the effect."""
+    refuse_level(wanted)
+    if power_at(0.0) >= wanted:
+        return 0.0
+    high = start
+    while power_at(high) < wanted:
+        if high >= end:
+            raise ValueError(f"n: too few units to find even the largest effect with power {wanted:g}")
+        high = min(end, 2 * high)
+    return float(optimize.brentq(lambda effect: power_at(effect) - wanted, 0.0, high, xtol=1e-10))

@@ -1,0 +1,69 @@
+"""What the place on the page does to a rating."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import kept_codes, refuse_level, sizes_of, vector
+from analysis.stats.results import Estimate
+
+
+def position_effect(
+    ratings: npt.ArrayLike,
+    positions: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    systems: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    analysis: str = "rating.position_effect",
+    unit: str = "annotator",
+) -> Estimate:
+    """The change of a rating per place on the page (or in the sequence), clustered by annotator (CV3).
+
+    All arrays have shape (n_rows,), `positions` numbers. Least squares of rating on position, with a constant for each
+    of `systems` where given, so that a system that happened to stand first more often is not mistaken for the effect.
+
+    >>> annotators = np.repeat(np.arange(10), 3)
+    >>> noise = np.tile([0.1, -0.1, 0.0, 0.2, -0.2], 6)
+    >>> round(position_effect(3 - np.tile([0, 1, 2], 10) + noise, np.tile([0, 1, 2], 10), annotators).estimate, 1)
+    -1.0
+    """
+    refuse_level(level)
+    array, places = vector(ratings, "ratings"), vector(positions, "positions")
+    if places.shape != array.shape:
+        raise ValueError(f"positions: {len(places)} values where ratings has {len(array)}")
+    here = ~np.isnan(array) & ~np.isnan(places)
+    labels, n_annotators = kept_codes(annotators, "annotators", here)
+    groups, n_groups = kept_codes(np.zeros(len(array)) if systems is None else systems, "systems", here)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "change of the rating per place",
+        "unit": unit,
+        "n": n_annotators,
+        "n_clusters": n_annotators,
+        "n_rows": int(here.sum()),
+        "settings": {"level": level, "within_systems": systems is not None},
+    }
+    if not here.any():
+        return Estimate(status="no_data", reason="no rating to analyse", **common)
+    if n_annotators < 2:
+        return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
+    design = np.column_stack([np.eye(n_groups)[groups], places[here]])
+    try:
+        fit = clusters.clustered_regression(design, array[here], labels)
+    except ValueError as problem:
+        return Estimate(status="not_identified", reason=str(problem), **common)
+    return clusters.t_estimate(
+        float(fit.coefficients[-1]),
+        math.sqrt(float(fit.covariance[-1, -1])),
+        fit.df,
+        fewest=n_annotators,
+        level=level,
+        method="cv3_t",
+        null=0.0,
+        warnings=clusters.cluster_warnings(sizes_of(labels, n_annotators), name=unit),
+        **common,
+    )

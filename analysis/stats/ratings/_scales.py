@@ -1,0 +1,200 @@
+"""Each annotator's own use of the scale: standardised, put between references, described."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic
+from analysis.stats.arrays import (
+    DEGENERATE,
+    FloatArray,
+    IntArray,
+    codes,
+    kept_codes,
+    refuse_outside,
+    sizes_of,
+    totals,
+    vector,
+)
+from analysis.stats.results import Estimate, Record, Warning
+
+MIN_Z_RATINGS = 10
+MIN_REFERENCE_SPREAD = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ZScores(Record):
+    """`scores` (n_rows,), NaN for rows of the annotators (codes) in `dropped`, who gave too few or equal ratings."""
+
+    scores: FloatArray
+    dropped: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled(Record):
+    """`values` (n_rows,) between each annotator's own references (0 the minimal, 1 the maximal), NaN where left out.
+
+    `extremum_violation` and `narrow_references` name the annotators left out, `no_references` those who rated none.
+    """
+
+    values: FloatArray
+    extremum_violation: tuple[Any, ...]
+    narrow_references: tuple[Any, ...]
+    no_references: tuple[Any, ...]
+
+
+def z_scores(values: npt.ArrayLike, annotators: npt.ArrayLike, *, minimum: int = MIN_Z_RATINGS) -> ZScores:
+    """Each rating as its distance from its annotator's mean in units of that annotator's standard deviation.
+
+    `values` and `annotators` have shape (n_rows,). Annotators with fewer than `minimum` ratings, or equal ones, are
+    dropped and named. This removes location and spread only, not unequal distances between points (section 3, Remark 1),
+    and needs systems assigned to annotators at random and in balance: a sensitivity, never the only result.
+
+    >>> z_scores([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], minimum=3).scores.tolist()
+    [-1.0, 0.0, 1.0, nan, nan, nan]
+    """
+    array = vector(values, "values")
+    labels = np.asarray(annotators)
+    positions, n_annotators = codes(labels, "annotators", len(array))
+    here = ~np.isnan(array)
+    size = sizes_of(positions[here], n_annotators)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = totals(positions[here], array[here], n_annotators) / size
+        centred = array - mean[positions]
+        sd = np.sqrt(totals(positions[here], centred[here] ** 2, n_annotators) / (size - 1))
+    usable = (size >= max(2, minimum)) & (sd > DEGENERATE)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = np.where(usable[positions], centred / sd[positions], np.nan)
+    return ZScores(scores, _labels(labels, positions, np.flatnonzero(~usable)))
+
+
+def between_references(
+    values: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    is_minimum: npt.ArrayLike,
+    is_maximum: npt.ArrayLike,
+    minimum_spread: float = MIN_REFERENCE_SPREAD,
+) -> Rescaled:
+    """Continuous ratings on each annotator's own scale, between the references that everybody was shown.
+
+    `values` (n_rows,) on the question's scale, `is_minimum` and `is_maximum` (n_rows,) booleans that mark the ratings of
+    the planted references. u = (x - min) / (max - min) with the annotator's mean ratings of the two. An annotator who
+    rates the maximal reference no higher than the minimal violates extremum equivalence; one who keeps them less than
+    `minimum_spread` points apart does not use the scale. Both are left out and named.
+
+    Source: section 4, point 2; Boutilier 2003 for extremum equivalence.
+
+    >>> rescaled = between_references([10, 90, 50], ["a"] * 3, is_minimum=[True, False, False],
+    ...                               is_maximum=[False, True, False])
+    >>> rescaled.values.tolist()
+    [0.0, 1.0, 0.5]
+    """
+    array = vector(values, "values")
+    labels = np.asarray(annotators)
+    positions, n_annotators = codes(labels, "annotators", len(array))
+    ends = []
+    for name, mark in (("is_minimum", is_minimum), ("is_maximum", is_maximum)):
+        mask = np.asarray(mark, dtype=np.bool_)
+        if mask.shape != array.shape:
+            raise ValueError(f"{name}: expected {len(array)} booleans, got an array of shape {mask.shape}")
+        mask = mask & ~np.isnan(array)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ends.append(totals(positions[mask], array[mask], n_annotators) / sizes_of(positions[mask], n_annotators))
+    low, high = ends
+    absent = np.isnan(low) | np.isnan(high)
+    with np.errstate(invalid="ignore"):
+        violated = ~absent & (high <= low)
+        narrow = ~absent & ~violated & (high - low < minimum_spread)
+    left_out = absent | violated | narrow
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rescaled = (array - low[positions]) / (high - low)[positions]
+    return Rescaled(
+        np.where(left_out[positions], np.nan, rescaled),
+        _labels(labels, positions, np.flatnonzero(violated)),
+        _labels(labels, positions, np.flatnonzero(narrow)),
+        _labels(labels, positions, np.flatnonzero(absent)),
+    )
+
+
+def expected_utility(
+    values: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    has_references: bool,
+    level: float = 0.95,
+    analysis: str = "rating.expected_utility",
+    unit: str = "annotator",
+) -> Estimate:
+    """EEU, the mean over annotators of the mean of their ratings of one system: every annotator weighs the same.
+
+    `values` (n_rows,) are the ratings of one system's outputs, rescaled by `between_references` if `has_references`.
+    Without references annotators' scales cannot be compared: the estimate is then labelled a mean rating, not EEU, with
+    the warning `no_references`.
+
+    Source: equation (1); section 4.
+
+    >>> expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], has_references=True).estimate
+    0.35
+    """
+    array = vector(values, "values")
+    here = ~np.isnan(array)
+    positions, n_annotators = kept_codes(annotators, "annotators", here)
+    means = totals(positions, array[here], n_annotators) / sizes_of(positions, n_annotators)
+    result = basic.one_sample(
+        means,
+        null=0.0,
+        level=level,
+        analysis=analysis,
+        estimand="expected expected utility (EEU)" if has_references else "mean rating (not EEU)",
+        unit=unit,
+    )
+    missing = () if has_references else (Warning("no_references", "warn"),)
+    # The null of a mean utility is nothing anyone asked about: only differences are tested.
+    return replace(
+        result,
+        test=None,
+        effect=None,
+        n_rows=int(here.sum()),
+        warnings=(*result.warnings, *missing),
+        settings={"level": level, "has_references": has_references},
+    )
+
+
+def use_of_scale(
+    values: npt.ArrayLike, annotators: npt.ArrayLike, *, scale: tuple[float, float]
+) -> list[Mapping[str, Any]]:
+    """How each annotator used the scale: n, mean, sd, share of its range, and the entropy of the answers in bits.
+
+    `values` and `annotators` have shape (n_rows,). A description for a reader who looks for straight-lining; nobody is
+    left out by it.
+
+    >>> use_of_scale([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
+    1.0
+    """
+    array = vector(values, "values")
+    refuse_outside(array, scale, "values")
+    labels = np.asarray(annotators)
+    positions, n_annotators = codes(labels, "annotators", len(array))
+    rows: list[Mapping[str, Any]] = []
+    for number in range(n_annotators):
+        member = positions == number
+        kept = array[member & ~np.isnan(array)]
+        row: dict[str, Any] = {"annotator": labels[member][0].item(), "n": len(kept)}
+        if len(kept):
+            _, counts = np.unique(kept, return_counts=True)
+            shares = counts / len(kept)
+            row["mean"] = float(np.mean(kept))
+            row["sd"] = float(np.std(kept, ddof=1)) if len(kept) > 1 else None
+            row["used_range"] = float(np.ptp(kept)) / (scale[1] - scale[0])
+            row["entropy"] = float(-np.sum(shares * np.log2(shares))) + 0.0
+        rows.append(row)
+    return rows
+
+
+def _labels(labels: npt.NDArray[Any], positions: IntArray, wanted: npt.NDArray[np.intp]) -> tuple[Any, ...]:
+    first = {int(position): row for row, position in reversed(list(enumerate(positions.tolist())))}
+    return tuple(labels[first[int(number)]].item() for number in wanted)

@@ -1,0 +1,72 @@
+"""The published decision."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import refuse_level, vector
+from analysis.stats.results import Estimate, Interval, Warning
+from analysis.stats.sequential._boundaries import READINGS, crossings, hoeffding_boundaries, hoeffding_radius
+
+
+def hoeffding_decision(
+    answers: npt.ArrayLike,
+    *,
+    delta: float = 0.01,
+    reading: str = "first",
+    analysis: str = "choice.hoeffding",
+    unit: str = "item",
+) -> Estimate:
+    """The paper's decision on one series of final answers (1: A chosen), in the order of the items.
+
+    `answers` has shape (n,), NaN (an item without a majority) is left out. The estimate is the share of A at the
+    decision, over all answers where there is none; the interval is mean -/+ t there, its level 1 - 2 delta for an n
+    fixed beforehand. detail: `winner` ("a", "b" or None), `n_decision`. Warning `fixed_n_bound` (block): the bound does
+    not hold at an n that the data chose; with `stays` also `hindsight`. There is no test.
+
+    Source: section 3.2; "stays" is what the released code computes.
+
+    >>> result = hoeffding_decision([1] * 30, delta=0.001)
+    >>> result.detail["winner"], result.n
+    ('a', 14)
+    """
+    series = vector(answers, "answers")
+    kept = series[~np.isnan(series)]
+    settings = {"delta": delta, "reading": reading}
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "share of items on which A was chosen",
+        "unit": unit,
+        "mode": "paper",
+        "settings": settings,
+    }
+    refuse_level(1 - delta)
+    if reading not in READINGS:
+        raise ValueError(f"reading: {reading!r} is none of {', '.join(READINGS)}")
+    if len(kept) == 0:
+        return Estimate(n=0, status="no_data", reason="no answer to analyse", **common)
+    found = crossings(kept, hoeffding_boundaries(len(kept), delta=delta), reading=reading)
+    n, winner = int(found.n[0]), int(found.winner[0])
+    used = n or len(kept)
+    mean, radius = float(np.mean(kept[:used])), float(hoeffding_radius(used, delta))
+    low, high = mean - radius, mean + radius
+    warnings = [Warning("fixed_n_bound", "block", {"delta": delta})]
+    if reading == "stays":
+        warnings.append(Warning("hindsight", "block", {"n_answers": len(kept)}))
+    return Estimate(
+        n=used,
+        n_rows=used,
+        estimate=mean,
+        interval=Interval(1 - 2 * delta, max(0.0, low), min(1.0, high), "hoeffding", low < 0 or high > 1)
+        if delta < 0.5
+        else None,
+        warnings=tuple(warnings),
+        detail={
+            "winner": {1: "a", -1: "b", 0: None}[winner],
+            "n_decision": n or None,
+            "n_answers": len(kept),
+            "n_missing": len(series) - len(kept),
+        },
+        **common,
+    )

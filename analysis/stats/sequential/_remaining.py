@@ -1,0 +1,107 @@
+"""How many more units it may take."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import betting
+from analysis.stats.arrays import BoolArray, FloatArray, refuse_level
+from analysis.stats.results import Record
+from analysis.stats.sequential._boundaries import Boundaries, beta_binomial_boundaries
+from analysis.stats.sequential._processes import CONCENTRATION, checked_series, refuse_null
+
+# How far `expected_remaining` looks ahead where no budget ends the study.
+HORIZON = 5000
+RUNS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining(Record):
+    """How many more units until the rule stops, in `runs` simulated futures of at most `horizon` units.
+
+    `median` and `high` (the 90 % quantile) are None where that share of the futures does not stop by the horizon.
+    """
+
+    median: int | None
+    high: int | None
+    share_stopping: float
+    horizon: int
+    runs: int
+    unit: str
+
+
+def expected_remaining(
+    values: npt.ArrayLike,
+    *,
+    process: str = "betting",
+    null: float = 0.5,
+    level: float = 0.95,
+    margin: float | None = None,
+    budget: int | None = None,
+    concentration: float = CONCENTRATION,
+    runs: int = RUNS,
+    rng: np.random.Generator,
+    unit: str = "annotator",
+) -> Remaining:
+    """How many more units the rule will want, if the future resembles the past: for display, never for a decision.
+
+    `values` as in `sequential_test`. Each of `runs` futures draws the distribution of a unit from its Bayesian
+    bootstrap posterior with one pseudo-unit at 0 and one at 1 (for 0/1 labels exactly Beta(1 + S, 1 + n - S)), then
+    units from it, up to the budget or 5,000 more. Nothing depends on it, so looking at it costs nothing.
+
+    >>> left = expected_remaining([1, 1, 0, 1] * 5, process="beta_binomial", rng=np.random.default_rng(0))
+    >>> left.median < left.high
+    True
+    """
+    refuse_level(level)
+    refuse_null(null, margin)
+    if runs < 1:
+        raise ValueError(f"runs: {runs} is less than 1")
+    series = checked_series(values, process)
+    n = len(series)
+    horizon = HORIZON if budget is None else max(0, budget - n)
+    support, counts = np.unique(np.concatenate([series, [0.0, 1.0]]), return_counts=True)
+    weights = rng.standard_gamma(counts.astype(np.float64), size=(runs, len(support)))
+    cumulative = np.cumsum(weights, axis=1)
+    cumulative /= cumulative[:, -1:]
+    if process == "beta_binomial":
+        rule = beta_binomial_boundaries(
+            n + horizon + 1, level=level, null=null, margin=margin, concentration=concentration
+        )
+    nulls = [null] if margin is None else [null, null - margin, null + margin]
+    threshold = math.log(1 / (1 - level))
+    stops = np.empty(runs)
+    for run in range(runs):
+        future = support[np.searchsorted(cumulative[run], rng.random(horizon))]
+        path = np.concatenate([series, future])
+        if process == "beta_binomial":
+            stops[run] = _stop_on_counts(np.cumsum(path), rule)
+        else:
+            stops[run] = _stop_on_wealth(betting.log_wealth(path, nulls, level=level), threshold)
+    more = np.sort(np.maximum(0.0, stops - n))
+
+    def quantile(share: float) -> int | None:
+        found = float(more[math.ceil(share * runs) - 1])
+        return int(found) if math.isfinite(found) else None
+
+    return Remaining(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(more))), horizon, runs, unit)
+
+
+def _stop_on_counts(successes: FloatArray, rule: Boundaries) -> float:
+    n = len(successes)
+    stop = _first(np.asarray((successes >= rule.upper[:n]) | (successes <= rule.lower[:n])))
+    if rule.above_low is None or rule.below_high is None:
+        return stop
+    small = max(_first(successes >= rule.above_low[:n]), _first(successes <= rule.below_high[:n]))
+    return min(stop, small)
+
+
+def _stop_on_wealth(log_e: FloatArray, threshold: float) -> float:
+    crossed = [_first(row >= threshold) for row in log_e]
+    return crossed[0] if len(crossed) == 1 else min(crossed[0], max(crossed[1:]))
+
+
+def _first(flags: BoolArray) -> float:
+    return float(np.argmax(flags)) + 1 if len(flags) and flags.any() else math.inf

@@ -1,0 +1,183 @@
+"""What may be concluded after every unit."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import betting
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_level
+from analysis.stats.betting import ConfidenceSequence
+from analysis.stats.results import Estimate, HypothesisTest, Record, Warning
+from analysis.stats.sequential._processes import (
+    CONCENTRATION,
+    anytime_pvalues,
+    checked_series,
+    confidence_sequence,
+    log_e_beta_binomial,
+    refuse_null,
+)
+
+VERDICTS = (
+    "a_better",
+    "b_better",
+    "equivalent",
+    "different_but_trivial",
+    "inconclusive",
+    "budget_exhausted",
+)
+STOPS = VERDICTS[:4]
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialResult(Record):
+    """A sequential comparison as far as it has come.
+
+    `estimate` describes the units up to the crossing (all, if none): their mean, the confidence sequence there, the
+    anytime p-value. `verdict` is one of VERDICTS, None where there is nothing to conclude from. `stopped_at` is the
+    number of units at the crossing; `n_overrun` units came after it, or after the budget, and change nothing. `log_e`
+    and `pvalues` (n,) and `sequence` go on to the last unit, for the plot.
+    """
+
+    estimate: Estimate
+    verdict: str | None
+    stopped_at: int | None
+    n_overrun: int
+    log_e: FloatArray
+    pvalues: FloatArray
+    sequence: ConfidenceSequence
+
+
+def sequential_test(
+    values: npt.ArrayLike,
+    *,
+    process: str = "betting",
+    null: float = 0.5,
+    level: float = 0.95,
+    margin: float | None = None,
+    budget: int | None = None,
+    stops: tuple[str, ...] = STOPS,
+    annotators: npt.ArrayLike | None = None,
+    concentration: float = CONCENTRATION,
+    analysis: str = "choice.sequential",
+    estimand: str = "annotator-weighted mean of P[A chosen] over the items shown",
+    unit: str = "annotator",
+) -> SequentialResult:
+    """Is A better, is B, do they differ by less than `margin`, or cannot one tell yet: asked after every unit.
+
+    `values` has shape (n,), one value in 0..1 a unit, in the order in which units enter. "beta_binomial" takes 0/1
+    labels, only where every annotator gave exactly one (`annotators` (n,) makes sure of it); "betting" takes any values
+    in 0..1. a_better or b_better: the e-process against `null` has reached 1 / (1 - level). equivalent: the confidence
+    sequence lies within null -/+ margin (open ends), null included. different_but_trivial: it lies there without the
+    null. budget_exhausted: `budget` units without one of these; inconclusive: not yet. `stops` says which of them end
+    the study. `margin` and `stops` are part of the design, set before the first unit.
+
+    The test's statistic is the greatest log e so far. A false difference, and a false equivalence, each happen with probability at most 1 - level. The mean at a crossing
+    overstates the preference (warning `optional_stopping`); the interval does not. A confidence sequence that became
+    empty (units drift) is status failed, without a verdict. Constant values are no obstacle: no variance is estimated.
+
+    >>> result = sequential_test([1] * 20, process="beta_binomial")
+    >>> result.verdict, result.stopped_at, result.n_overrun, round(result.estimate.pvalue, 4)
+    ('a_better', 15, 5, 0.0433)
+    >>> sequential_test([0.6, 0.4, 0.5]).verdict
+    'inconclusive'
+    """
+    refuse_level(level)
+    refuse_null(null, margin)
+    unknown = sorted(set(stops) - set(STOPS))
+    if unknown:
+        raise ValueError(f"stops: {unknown[0]!r} is none of {', '.join(STOPS)}")
+    if budget is not None and budget < 1:
+        raise ValueError(f"budget: {budget} is less than one unit")
+    series = checked_series(values, process)
+    if annotators is not None:
+        _, n_annotators = codes(np.asarray(annotators), "annotators", len(series))
+        if n_annotators < len(series):
+            raise ValueError("annotators: someone gave more than one value; make one unit of them first")
+    if process == "betting":
+        log_e = betting.log_wealth(series, null, level=level)
+    else:
+        counts = np.arange(1, len(series) + 1)
+        log_e = log_e_beta_binomial(np.cumsum(series), counts, null=null, concentration=concentration)
+    sequence = confidence_sequence(series, process=process, level=level, concentration=concentration)
+    pvalues = anytime_pvalues(log_e)
+    is_excluded = np.maximum.accumulate(log_e) >= math.log(1 / (1 - level)) if len(log_e) else np.zeros(0, dtype=bool)
+    sequence = _sharpened(sequence, is_excluded, null)
+    found = _verdicts(sequence, is_excluded, null, margin)
+    within = found[: budget if budget is not None else len(found)]
+    stopping = np.flatnonzero(np.isin(within, [VERDICTS.index(word) for word in stops]))
+    drift_at = sequence.drift_at if sequence.drift_at is not None and sequence.drift_at <= len(within) else None
+    stopped_at = int(stopping[0]) + 1 if len(stopping) else None
+    n = stopped_at or len(within)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "n": n,
+        "n_rows": n,
+        "settings": {
+            "process": process,
+            "null": null,
+            "level": level,
+            "margin": margin,
+            "budget": budget,
+            "stops": stops,
+            "concentration": concentration if process == "beta_binomial" else None,
+        },
+    }
+    verdict: str | None
+    if n == 0:
+        verdict, estimate = None, Estimate(status="no_data", reason="no unit has entered yet", **common)
+    elif drift_at is not None and (stopped_at is None or stopped_at >= drift_at):
+        verdict, stopped_at = None, None
+        estimate = Estimate(
+            status="failed",
+            reason="drift: no mean fits all units so far, so they do not share one",
+            estimate=float(np.mean(series[:n])),
+            interval=sequence.at(n),
+            warnings=(Warning("drift", "block", {"at": drift_at}),),
+            **common,
+        )
+    else:
+        verdict = VERDICTS[int(found[n - 1])]
+        if verdict == "inconclusive" and budget is not None and n >= budget:
+            verdict = "budget_exhausted"
+        estimate = Estimate(
+            estimate=float(np.mean(series[:n])),
+            interval=sequence.at(n),
+            test=HypothesisTest(
+                name=f"{process}_e_process",
+                null=null,
+                statistic=float(np.max(log_e[:n])),
+                pvalue=float(pvalues[n - 1]),
+            ),
+            warnings=() if stopped_at is None else (Warning("optional_stopping", "info", {"at": stopped_at}),),
+            detail={"verdict": verdict, "n_overrun": len(series) - n},
+            **common,
+        )
+    return SequentialResult(estimate, verdict, stopped_at, len(series) - n, log_e, pvalues, sequence)
+
+
+def _sharpened(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float) -> ConfidenceSequence:
+    """The same sequence, ending at the null where that was refuted itself but lies within the last step of a grid."""
+    reach = 1.5 / (betting.GRID - 1) if sequence.method == "betting" else 1e-9
+    is_above, is_below = sequence.low > null - reach, sequence.high < null + reach
+    return replace(
+        sequence,
+        low=np.where(is_excluded & is_above, np.maximum(sequence.low, null), sequence.low),
+        high=np.where(is_excluded & is_below, np.minimum(sequence.high, null), sequence.high),
+    )
+
+
+def _verdicts(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float, margin: float | None) -> IntArray:
+    """The place in VERDICTS of what can be said after each unit."""
+    found = np.full(len(is_excluded), VERDICTS.index("inconclusive"))
+    found[is_excluded & (sequence.low >= null)] = VERDICTS.index("a_better")
+    found[is_excluded & (sequence.high <= null)] = VERDICTS.index("b_better")
+    if margin is not None:
+        is_small = (sequence.low > null - margin) & (sequence.high < null + margin)
+        found[is_small & ~is_excluded] = VERDICTS.index("equivalent")
+        found[is_small & is_excluded] = VERDICTS.index("different_but_trivial")
+    return found

@@ -1,0 +1,29 @@
+"""System-level probabilistic assessment: P[x > y] as annotators state it, in one order of naming or in both.
+
+Every annotator answers, for a pair (x, y), "what is the % chance that x is better than y?" (`xy_percent`), the same
+with y named first (`yx_percent`), or both. Answers stay on 0..100 until the last step, so that sums are compared
+exactly. A row is an annotator, a column a pair; NaN is a question not asked or not answered.
+
+Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 5 and 6, appendix B.
+"""
+
+from analysis.stats.spa._answers import BOUNDS, combined
+from analysis.stats.spa._exclusions import before_after, before_after_relative
+from analysis.stats.spa._pairs import pair_paper, pair_recommended, pairs_recommended
+from analysis.stats.spa._symmetry import order_symmetry
+from analysis.stats.spa._tau import TAU, TauFlags, tau_asymmetry, tau_flags
+
+__all__ = [
+    "BOUNDS",
+    "TAU",
+    "TauFlags",
+    "before_after",
+    "before_after_relative",
+    "combined",
+    "order_symmetry",
+    "pair_paper",
+    "pair_recommended",
+    "pairs_recommended",
+    "tau_asymmetry",
+    "tau_flags",
+]

@@ -1,0 +1,155 @@
+"""What a rule of exclusion changed, as a nested comparison."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap
+from analysis.stats.arrays import FloatArray, IntArray, matrix, refuse_level, vector
+from analysis.stats.results import Estimate, Warning
+
+
+def before_after(
+    values: npt.ArrayLike,
+    kept: Mapping[str, npt.ArrayLike],
+    *,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "spa.before_after",
+    unit: str = "annotator",
+) -> dict[str, dict[str, Estimate]]:
+    """What each exclusion rule does to each estimate: mean after - mean before, with a nested bootstrap interval.
+
+    `values` has shape (n_annotators, n_columns), one column a pair (named in `names`), NaN missing; `kept` maps a
+    rule's name to a boolean of shape (n_annotators,). In each resample of annotators both means are taken, because the
+    kept are a part of all: comparing the two by a t test would treat them as different people. Rules here judge each
+    annotator by that annotator's own answers; for the others see `before_after_relative`. Returns {rule: {name:
+    Estimate}}; nobody kept is `no_data` with the warning `all_excluded`.
+
+    >>> found = before_after([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
+    ...                      rng=np.random.default_rng(0), resamples=999)
+    >>> round(found["too_fast"]["a > b"].estimate, 4)
+    0.15
+    """
+    refuse_level(level)
+    table = matrix(values, "values")
+    n_annotators, n_columns = table.shape
+    if len(names) != n_columns:
+        raise ValueError(f"names: {len(names)} names where values has {n_columns} columns")
+    masks = {}
+    for rule, mask in kept.items():
+        array = np.asarray(mask)
+        if array.shape != (n_annotators,) or array.dtype != np.bool_:
+            raise ValueError(f"kept: {rule}: expected {n_annotators} booleans")
+        masks[rule] = array
+    here = ~np.isnan(table)
+    filled, ones = np.where(here, table, 0.0), here.astype(np.float64)
+    sides = [np.ones(n_annotators, dtype=np.bool_), *masks.values()]
+    sums = np.concatenate([filled * side[:, None] for side in sides], axis=1)
+    counts = np.concatenate([ones * side[:, None] for side in sides], axis=1)
+    draws = np.empty((0, sums.shape[1]))
+    if n_annotators:
+        weights = bootstrap.multinomial_weights(n_annotators, resamples, rng)
+        draws = bootstrap.ratio_draws(sums, counts, weights)
+    results: dict[str, dict[str, Estimate]] = {}
+    for number, rule in enumerate(masks, start=1):
+        results[rule] = {}
+        for column, name in enumerate(names):
+            later = number * n_columns + column
+            results[rule][name] = _change(
+                sums[:, [column, later]].sum(axis=0),
+                counts[:, [column, later]].sum(axis=0),
+                draws[:, later] - draws[:, column],
+                analysis=analysis,
+                unit=unit,
+                settings={"rule": rule, "level": level, "resamples": resamples},
+            )
+    return results
+
+
+def before_after_relative(
+    values: npt.ArrayLike,
+    rule: Callable[[IntArray], npt.ArrayLike],
+    *,
+    name: str,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = 999,
+    analysis: str = "spa.before_after",
+    unit: str = "annotator",
+) -> Estimate:
+    """`before_after` for a rule that judges annotators against one another, run again inside each resample.
+
+    `values` has shape (n_annotators,); `rule` is given the row numbers of the annotators in a sample, of shape (k,) and
+    with repetitions, and returns whom of them it keeps, a boolean of shape (k,).
+
+    >>> scores = np.array([0.2, 0.6, 0.7, 0.65])
+    >>> result = before_after_relative(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
+    ...                                name="outlier", rng=np.random.default_rng(0))
+    >>> round(result.estimate, 4)
+    0.1125
+    """
+    refuse_level(level)
+    array = vector(values, "values")
+    n_annotators = len(array)
+
+    def parts(rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        mask = np.asarray(rule(rows), dtype=np.bool_)
+        if mask.shape != rows.shape:
+            raise ValueError(f"rule: {name} returned shape {mask.shape} for {len(rows)} annotators")
+        chosen = array[rows]
+        here = ~np.isnan(chosen)
+        kept = here & mask
+        return (
+            np.array([chosen[here].sum(), chosen[kept].sum()]),
+            np.array([here.sum(), kept.sum()], dtype=np.float64),
+        )
+
+    sums, counts = parts(np.arange(n_annotators))
+    draws = np.empty(resamples if n_annotators else 0)
+    for number in range(len(draws)):
+        some_sums, some_counts = parts(rng.integers(0, n_annotators, size=n_annotators))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            before, after = some_sums / some_counts
+        draws[number] = after - before
+    settings = {"rule": name, "level": level, "resamples": resamples}
+    return _change(sums, counts, draws, analysis=analysis, unit=unit, settings=settings)
+
+
+def _change(
+    sums: FloatArray, counts: FloatArray, draws: FloatArray, *, analysis: str, unit: str, settings: dict[str, Any]
+) -> Estimate:
+    n_before, n_after = int(counts[0]), int(counts[1])
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": f"mean after - mean before the rule {settings['rule']}",
+        "unit": unit,
+        "n": n_before,
+        "n_rows": n_before,
+        "settings": settings,
+    }
+    detail: dict[str, Any] = {"n_before": n_before, "n_after": n_after}
+    if n_before == 0:
+        return Estimate(status="no_data", reason="no value to analyse", detail=detail, **common)
+    detail["before"] = float(sums[0] / counts[0])
+    if n_after == 0:
+        excluded = (Warning("all_excluded", "block", {"rule": settings["rule"], "n": n_before}),)
+        return Estimate(status="no_data", reason="the rule keeps nobody", detail=detail, warnings=excluded, **common)
+    detail["after"] = float(sums[1] / counts[1])
+    change = detail["after"] - detail["before"]
+    if n_before == n_after:
+        reason = "the rule excludes nobody"
+        return Estimate(status="not_applicable", reason=reason, estimate=0.0, detail=detail, **common)
+    defined = draws[np.isfinite(draws)]
+    # A resample in which the rule kept nobody has no mean after it; leaving many out would narrow the interval.
+    interval = None
+    if len(defined) >= 0.99 * len(draws):
+        interval = bootstrap.percentile_interval(defined, float(settings["level"]))
+    warnings: tuple[Warning, ...] = ()
+    if interval is None:
+        warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / max(1, len(draws))}),)
+    return Estimate(estimate=change, interval=interval, detail=detail, warnings=warnings, **common)

@@ -1,0 +1,220 @@
+"""The estimate of a pair, as published and as recommended."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, bootstrap, clusters, equivalence, power
+from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, vector
+from analysis.stats.results import Estimate, Warning
+from analysis.stats.spa._answers import BOUNDS, combined, share_of, tables_of
+from analysis.stats.spa._resamples import shared_resamples
+from analysis.stats.spa._tau import TAU, after_tau, tau_flags
+
+
+def pair_paper(
+    percent: npt.ArrayLike,
+    *,
+    is_after_tau: bool = False,
+    level: float = 0.95,
+    analysis: str = "spa.pair",
+    unit: str = "annotator",
+) -> Estimate:
+    """The paper's estimate: the mean of P[x > y] asked in one order, with Student's t test against .5.
+
+    `percent` has shape (n,), one answer an annotator on 0..100. The p-value is not the probability that x is worse, and
+    1 - p not the probability that it is better. `is_after_tau` says that annotators above tau were left out before: the
+    estimate is then biased downwards even where nobody has a preference (warning `tau_one_order_bias`, block).
+
+    Source: section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjusted`).
+
+    >>> round(pair_paper([70, 80, 65, 30]).pvalue, 4)
+    0.3769
+    """
+    answers = vector(percent, "percent")
+    refuse_outside(answers[~np.isnan(answers)], (0.0, 100.0), "percent")
+    result = basic.one_sample(
+        answers / 100,
+        null=0.5,
+        level=level,
+        bounds=BOUNDS,
+        analysis=analysis,
+        estimand="mean over annotators of P[x > y], asked with x named first",
+        unit=unit,
+        mode="paper",
+    )
+    if not is_after_tau:
+        return result
+    biased = Warning("tau_one_order_bias", "block", {"direction": "downwards"})
+    return replace(result, warnings=(*result.warnings, biased))
+
+
+def pair_recommended(
+    xy_percent: npt.ArrayLike,
+    yx_percent: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    batches: npt.ArrayLike | None = None,
+    **options: Any,
+) -> Estimate:
+    """`pairs_recommended` for one pair; both arguments have shape (n,).
+
+    >>> result = pair_recommended([70, 80, 65, 30], [30, 25, 45, 20], rng=np.random.default_rng(0), resamples=999)
+    >>> round(result.estimate, 5), round(result.pvalue, 4)
+    (0.65625, 0.0533)
+    """
+    xy, yx = vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent")
+    if xy.shape != yx.shape:
+        raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
+    found = pairs_recommended(xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options)
+    return found["pair"]
+
+
+def pairs_recommended(
+    xy_percent: npt.ArrayLike,
+    yx_percent: npt.ArrayLike,
+    *,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    margin: float | None = None,
+    tau: float | None = TAU,
+    batches: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "spa.pair",
+    unit: str = "annotator",
+) -> dict[str, Estimate]:
+    """The recommended estimate of every pair: the mean of the combined answers of everybody, tested against .5 by t.
+
+    `xy_percent` and `yx_percent` have shape (n_annotators, n_pairs); `names` the pairs' keys. Nobody is left out by
+    tau: that rule is a sensitivity. One set of resamples serves all pairs. Give the whole study at once, because an
+    annotator above tau in one pair leaves all of them in that sensitivity.
+
+    Each Estimate has the t interval and d_z, and as sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa,
+    the Bayesian bootstrap, the sign test; with `tau`, the estimate after the paper's rule and after the symmetric one;
+    with `batches` (shape (n_annotators,)) that annotators share, the estimate clustered by batch; with `margin`, TOST
+    ("spa.pair.equivalence"; adjust and judge both with `equivalence.judged`). detail: n_xy, n_yx, n_both, n_single,
+    shares above, at and below .5 with Wilson intervals, sd, and the difference that this n could detect with power .8.
+
+    Warnings: `single_order` where some annotators answered in one order only, `order_not_identified` where everybody
+    was asked in the same one (being named first and being better cannot be told apart), `few_batches`, those of
+    `basic.one_sample`, and, on the sensitivities after tau, `tau_asymmetric` (see `tau_asymmetry`) and `all_excluded`.
+
+    >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
+    >>> found = pairs_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
+    >>> found["a > b"].detail["n_both"], [other.analysis for other in found["a > b"].sensitivity][:2]
+    (4, ['spa.pair.sign_flip', 'spa.pair.wilcoxon'])
+    """
+    refuse_level(level)
+    xy, yx = tables_of(xy_percent, yx_percent, names)
+    values = combined(xy, yx)
+    shared = shared_resamples(values, resamples=resamples, rng=rng)
+    flags = None if tau is None else tau_flags(xy, yx, tau=tau)
+    labels = None if batches is None else codes(np.asarray(batches), "batches", len(values))[0]
+    results = {}
+    for column, name in enumerate(names):
+        result = basic.one_sample(
+            values[:, column],
+            null=0.5,
+            level=level,
+            bounds=BOUNDS,
+            analysis=analysis,
+            estimand="mean over annotators of P[x > y], both orders combined",
+            unit=unit,
+        )
+        counts = _orders(xy[:, column], yx[:, column])
+        detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
+        if result.status == "ok":
+            detail["detectable_difference"] = power.detectable_effect(
+                result.n, sd=float(result.detail["sd"]), significance=1 - level
+            )
+        sensitivity = [] if result.n < 2 else shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
+        warnings = [*result.warnings, *_order_warnings(counts)]
+        common: dict[str, Any] = {"level": level, "unit": unit}
+        if flags is not None and counts["n_both"]:
+            sensitivity += after_tau(xy, yx, values, flags, column, analysis=analysis, **common)
+        if labels is not None:
+            by_batch, components, found = _by_batch(values[:, column], labels, analysis=analysis, level=level)
+            if by_batch is not None:
+                sensitivity.append(by_batch)
+                detail["batches"] = components
+            warnings += found
+        if margin is not None:
+            sensitivity.append(
+                equivalence.equivalence(
+                    values[:, column],
+                    null=0.5,
+                    margin=margin,
+                    significance=1 - level,
+                    bounds=BOUNDS,
+                    analysis=f"{analysis}.equivalence",
+                    estimand=result.estimand,
+                    unit=unit,
+                )
+            )
+        settings = {**result.settings, "margin": margin, "tau": tau, "resamples": resamples}
+        results[name] = replace(
+            result,
+            n_rows=counts["n_xy"] + counts["n_yx"],
+            sensitivity=tuple(sensitivity),
+            warnings=tuple(warnings),
+            detail=detail,
+            settings=settings,
+        )
+    return results
+
+
+def _by_batch(
+    values: FloatArray, labels: IntArray, *, analysis: str, level: float
+) -> tuple[Estimate | None, clusters.Components | None, list[Warning]]:
+    here = ~np.isnan(values)
+    kept, labels = values[here], labels[here]
+    n_batches = len(np.unique(labels))
+    if n_batches == len(kept) or n_batches < 2:
+        only = n_batches == 1 and len(kept) > 1
+        # One batch for everybody: the claim is about these prompts and no other.
+        return None, None, [Warning("few_batches", "warn", {"n_batches": 1})] if only else []
+    estimate = clusters.clustered_mean(
+        kept, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"
+    )
+    found = []
+    warnings = tuple(
+        replace(warning, code="few_batches") if warning.code == "few_clusters" else warning
+        for warning in estimate.warnings
+        if warning.code != "dominant_annotator"
+    )
+    if any(warning.code == "few_batches" for warning in warnings):
+        detail = {"n_batches": n_batches, "effective": estimate.detail["effective_clusters"]}
+        found.append(Warning("few_batches", "warn", detail))
+    return replace(estimate, warnings=warnings), clusters.between_variance(kept, labels), found
+
+
+def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:
+    has_xy, has_yx = ~np.isnan(xy), ~np.isnan(yx)
+    return {
+        "n_xy": int(has_xy.sum()),
+        "n_yx": int(has_yx.sum()),
+        "n_both": int((has_xy & has_yx).sum()),
+        "n_single": int((has_xy ^ has_yx).sum()),
+    }
+
+
+def _order_warnings(counts: Mapping[str, int]) -> list[Warning]:
+    if counts["n_xy"] + counts["n_yx"] == 0:
+        return []
+    found = []
+    if counts["n_single"]:
+        found.append(Warning("single_order", "info", {"n": counts["n_single"]}))
+    if counts["n_xy"] == 0 or counts["n_yx"] == 0:
+        found.append(Warning("order_not_identified", "warn", {"n_xy": counts["n_xy"], "n_yx": counts["n_yx"]}))
+    return found
+
+
+def _shares(values: FloatArray) -> dict[str, Any]:
+    kept = values[~np.isnan(values)]
+    n = len(kept)
+    above, below = int(np.sum(kept > 0.5)), int(np.sum(kept < 0.5))
+    return {name: share_of(k, n) for name, k in (("above", above), ("equal", n - above - below), ("below", below))}

@@ -1,0 +1,78 @@
+"""What resampling says of every pair, from one set of resamples."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.stats import basic, bootstrap
+from analysis.stats.arrays import DEGENERATE, FloatArray
+from analysis.stats.results import Estimate, HypothesisTest
+
+
+@dataclass(frozen=True, slots=True)
+class Resamples:
+    """What resampling says of every pair, from one set of resamples of the annotators."""
+
+    values: FloatArray
+    bootstrap: FloatArray
+    posterior: FloatArray
+    sign_flips: FloatArray
+    is_exact: bool
+    resamples: int
+
+    def sensitivity(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
+        kept = self.values[:, column]
+        here = ~np.isnan(kept)
+        kept = kept[here]
+        n, mean = len(kept), float(np.mean(kept))
+        varies = float(np.std(kept)) >= DEGENERATE
+        common: dict[str, Any] = {"unit": unit, "n": n, "n_rows": n}
+        settings = {"null": 0.5, "level": level, "resamples": self.resamples}
+        constant: dict[str, Any] = {"status": "zero_variance", "reason": "all values are equal"}
+        flip: dict[str, Any] = constant
+        interval: dict[str, Any] = constant
+        if varies:
+            test = HypothesisTest(
+                name="sign_flip", null=0.5, statistic=mean - 0.5, pvalue=float(self.sign_flips[column])
+            )
+            flip = {"test": test, "detail": {"is_exact": self.is_exact}}
+            ones = np.ones(n)
+            found = bootstrap.interval_from_draws(
+                mean, self.bootstrap[:, column], kept, ones, method="bca", level=level
+            )
+            interval = {"interval": found}
+        posterior: Estimate
+        estimand = "posterior probability that the mean exceeds 0.5"
+        named = {"analysis": f"{analysis}.bayesian_bootstrap", "estimand": estimand, **common, "settings": settings}
+        if varies:
+            rest = {key: value for key, value in named.items() if key != "n"}
+            posterior = bootstrap.posterior_estimate(self.posterior[:, column], n=n, null=0.5, level=level, common=rest)
+        else:
+            posterior = Estimate(**constant, **named)
+        return [
+            Estimate(
+                analysis=f"{analysis}.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
+            ),
+            basic.wilcoxon(kept, null=0.5, analysis=f"{analysis}.wilcoxon", unit=unit),
+            Estimate(
+                analysis=f"{analysis}.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval
+            ),
+            posterior,
+            basic.sign_test(kept, null=0.5, level=level, analysis=f"{analysis}.sign_test", unit=unit),
+        ]
+
+
+def shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
+    """Bootstrap, Bayesian bootstrap and sign flips of all pairs at once; `values` has shape (n_annotators, n_pairs)."""
+    here = ~np.isnan(values)
+    filled, ones = np.where(here, values, 0.0), here.astype(np.float64)
+    n_annotators, n_pairs = values.shape
+    if n_annotators == 0:
+        empty = np.empty((0, n_pairs))
+        return Resamples(values, empty, empty, np.ones(n_pairs), False, resamples)
+    for_bootstrap, for_posterior, for_flips = rng.spawn(3)
+    draws = bootstrap.ratio_draws(filled, ones, bootstrap.multinomial_weights(n_annotators, resamples, for_bootstrap))
+    posterior = bootstrap.ratio_draws(filled, ones, bootstrap.dirichlet_weights(n_annotators, resamples, for_posterior))
+    pvalues, is_exact = basic.sign_flip_pvalues(values - 0.5, resamples=resamples, rng=for_flips)
+    return Resamples(values, draws, posterior, pvalues, is_exact, resamples)
