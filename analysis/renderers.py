@@ -15,10 +15,10 @@ from rest_framework.renderers import JSONRenderer as RestJSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from studies import strict_json
 from studies.guards import AppendOnly, StudyFrozen
 from studies.lifecycle import NotNow, NotReady
 
-from . import strict_json
 from .exports import TooMany
 from .snapshot import Busy
 
@@ -66,10 +66,12 @@ class StrictJSONParser(BaseParser):
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise BodyTooLarge
+        if body.startswith(b"\xef\xbb\xbf"):
+            raise exceptions.ParseError("The body begins with a byte order mark: send UTF-8 without one.")
         try:
             return strict_json.loads(body)
         except strict_json.BadJson as error:
-            raise exceptions.ParseError(str(error)) from None
+            raise exceptions.ParseError(f"The body {error}") from None
 
 
 class JSONRenderer(RestJSONRenderer):

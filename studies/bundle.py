@@ -10,7 +10,6 @@ from binascii import Error as Base64Error
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +18,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Q
 
-from . import audit
+from . import audit, strict_json
 from .design import (
     ARM_FIELDS,
     CONTRAST_FIELDS,
@@ -201,54 +200,12 @@ def parsed(data: bytes | str) -> dict[str, Any]:
     if len(data) > MAX_BUNDLE_BYTES:
         raise BundleRefused([f"The file has {len(data):,} bytes, {MAX_BUNDLE_BYTES:,} are allowed."])
     try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-    except UnicodeDecodeError as error:
-        raise BundleRefused([f"The file is not UTF-8 (byte {error.start + 1})."]) from error
-    if not text.strip():
-        raise BundleRefused(["The file is empty."])
-    try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_unique_keys,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_short_integer,
-        )
-    except json.JSONDecodeError as error:
-        raise BundleRefused([f"Not JSON at line {error.lineno}, character {error.colno}: {error.msg}."]) from error
-    except RecursionError as error:
-        raise BundleRefused([f"The file is nested more than {MAX_DEPTH} levels deep."]) from error
-    except ValueError as error:
-        raise BundleRefused([str(error)]) from error
+        value = strict_json.loads(data)
+    except strict_json.BadJson as error:
+        raise BundleRefused([f"{error.place}: {error.text}." if error.place else f"The file {error}"]) from error
     if not isinstance(value, dict):
         raise BundleRefused(["The file must hold one JSON object."])
     return value
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"The key {ascii(key)[:80]} stands twice in one object.")
-        values[key] = value
-    return values
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number.")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text[:40]} is too large for a number.")
-    return number
-
-
-def _short_integer(text: str) -> int:
-    if len(text) > 30:
-        raise ValueError(f"An integer of {len(text):,} digits is too long.")
-    return int(text)
 
 
 class _Bundle:

@@ -9,26 +9,21 @@ they are the lines of the file.
 """
 
 import csv
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
-from math import isfinite
 from pathlib import PurePosixPath
 from typing import Any
 
+from . import strict_json
 from .lines import Lines, Readable, Unreadable
 from .texts import name_key
 
 KEPT_PROBLEMS = 100
-MAX_DEPTH = 32
 CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
 JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
 DELIMITERS = (",", ";", "\t")
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 @dataclass(frozen=True)
@@ -338,75 +333,14 @@ def _check_is_lines(line: str, number: int) -> None:
 
 def _json_values(line: str, names: Mapping[str, str], limits: Limits) -> dict[str, Any]:
     try:
-        value = json.loads(
-            line,
-            object_pairs_hook=_unique_keys,
-            parse_constant=_refused_constant,
-            parse_float=_finite,
-            parse_int=_short_integer,
-        )
-    except json.JSONDecodeError as error:
-        raise _BadLine(f"is not JSON at character {error.pos + 1}: {error.msg}.") from error
-    except RecursionError as error:
-        raise _BadLine(f"is nested more than {MAX_DEPTH} levels deep.") from error
+        value = strict_json.loads(line)
+    except strict_json.BadJson as error:
+        raise _BadLine(str(error)) from None
     if not isinstance(value, dict):
         raise _BadLine("is not an object such as {“prompt”: ..., “text”: ...}.")
     if len(value) > limits.columns:
         raise _BadLine(f"has {len(value):,} keys, {limits.columns:,} are allowed.")
-    # Counting brackets is cheap and never too low; only what looks deep or escapes characters is walked through.
-    if line.count("{") + line.count("[") > MAX_DEPTH or _ESCAPE.search(line):
-        _check_depth_and_characters(value)
     return _named(value, names)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _BadLine(f"has the key “{_printable(twice)}” more than once.")
-    return values
-
-
-def _refused_constant(text: str) -> Any:
-    raise _BadLine(f"holds {text}, which is no number.")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise _BadLine(f"holds {text[:40]}, which is too large for a number.")
-    return number
-
-
-def _short_integer(text: str) -> int:
-    if len(text) > 100:
-        raise _BadLine(f"holds an integer of {len(text):,} digits; write it as a text.")
-    return int(text)
-
-
-def _check_depth_and_characters(value: Any) -> None:
-    waiting: list[tuple[Any, int]] = [(value, 1)]
-    while waiting:
-        each, depth = waiting.pop()
-        if isinstance(each, str):
-            _check_characters(each)
-            continue
-        if not isinstance(each, dict | list):
-            continue
-        if depth > MAX_DEPTH:
-            raise _BadLine(f"is nested more than {MAX_DEPTH} levels deep.")
-        if isinstance(each, dict):
-            waiting.extend((key, depth) for key in each)
-        waiting.extend((child, depth + 1) for child in (each.values() if isinstance(each, dict) else each))
-
-
-def _check_characters(text: str) -> None:
-    if "\0" in text:
-        raise _BadLine("holds a NUL character (\\u0000).")
-    half = _SURROGATE.search(text)
-    if half:
-        raise _BadLine(f"holds half of a surrogate pair (\\u{ord(half.group()):04x}), which is no character.")
 
 
 def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -434,7 +368,3 @@ def _values_are_sound(
         if isinstance(value, str) and len(value) > limits.cell_characters:
             problems.add(number, name, f"has {len(value):,} characters, {limits.cell_characters:,} are allowed.")
     return problems.count == before
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()[:80]

@@ -697,11 +697,11 @@ BUNDLES = {
     "blank": (lambda text: b" \n", "empty"),
     "null": (lambda text: b"null", "one JSON object"),
     "a text": (lambda text: b'"x"', "one JSON object"),
-    "cut off": (lambda text: text.encode()[:-20], "Not JSON at line"),
-    "twice": (lambda text: text.encode() * 2, "Not JSON at line"),
+    "cut off": (lambda text: text.encode()[:-20], "The file is not JSON at line"),
+    "twice": (lambda text: text.encode() * 2, "The file is not JSON at line"),
     "surrogate": (lambda text: text.replace("Take your time", "\\ud800").encode(), "study.instructions: holds half of a surrogate"),
     "NUL": (lambda text: text.replace("Take your time", "\\u0000").encode(), "study.instructions: holds a NUL"),
-    "NaN": (lambda text: text.replace('"seed": 7', '"seed": NaN').encode(), "NaN is no num"),
+    "NaN": (lambda text: text.replace('"seed": 7', '"seed": NaN').encode(), "study.seed: holds NaN, which is no number"),
     "deep": (lambda text: b"[" * 100_000, "levels deep"),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis import strict_json
+from studies import strict_json
 from studies.models import Study
 from tests.analysis.rest import api_of, body_of, closed_study
 from tests.builders import draft_study, user
