@@ -1,0 +1,26 @@
+"""What a bundle is made of, and how it is refused."""
+
+SCHEMA = "heval.bundle/1"
+MAX_BUNDLE_BYTES = 200 * 1024 * 1024
+MAX_PROBLEMS = 100
+
+PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes")
+OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
+SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
+SYSTEM_FIELDS = ("name", "is_human", "is_reference")
+RULE_FIELDS = ("position", "rule", "settings", "role")
+BATCH_FIELDS = ("number", "key", "wanted")
+ITEM_FIELDS = ("number", "kind")
+EXPECTED_FIELDS = ("low", "high", "explanation")
+
+
+class BundleRefused(ValueError):
+    """What is no bundle, or a wrong one: ``problems`` names each fault by its path."""
+
+    def __init__(self, problems: list[str]):
+        super().__init__("; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if len(problems) > 5 else ""))
+        self.problems = problems
+
+
+class BundleIncomplete(Exception):
+    """A study that cannot be written whole: a file of it is not there."""
