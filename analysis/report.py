@@ -340,9 +340,10 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
         *tables.ranking(blocks),
         tables.reliability(blocks),
         tables.versions(blocks),
+        tables.exposure_levels(blocks),
         tables.simple(blocks, "spa.exposures", "exposures", "What more exposure changes", "sure"),
         every_method,
-        tables.simple(blocks, "rating.means", "means", "Mean rating of each system"),
+        tables.means(blocks),
         tables.simple(
             blocks,
             "spa.tau",
@@ -413,6 +414,9 @@ def figures(blocks: list[dict[str, Any]], parameters: Mapping[str, Any]) -> list
     )
     add("forest", "Stated chance that x is better than y", f"Points are means over annotators, lines {percent} confidence intervals; 50 % is no preference.",
         "P[x > y]", 0.5, sorted(rows, key=lambda r: order[r["label"]]), [0, 1])  # fmt: skip
+    levels = tables.estimates_of(blocks, "spa.exposure_levels")
+    add("exposure", "The stated chance by what was seen", f"Mean P[x > y] after m exposures, both orders combined, with {percent} confidence intervals; the same "
+        "annotators answered at each m.", "P[x > y]", 0.5, points(levels, "both orders", tables.exposure_label), [0, 1])  # fmt: skip
     several = (
         len(
             {

@@ -31,6 +31,7 @@ METHOD_NAMES = {
     "rating.crossed_mixed": "ratings: mixed model, annotators and prompts crossed (points)",
     "rating.mean_difference": "ratings: difference of means (points)",
     "rating.mean_difference.two_way": "ratings: difference of means, annotators and prompts as clusters (points)",
+    "rating.mean_difference.z": "ratings: difference of means (standard deviations of each annotator's own)",
     "rating.mean_difference.cluster_means": "ratings: difference of means, mean of annotators' means (points)",
 }
 # On which side of what a method's estimate speaks for x; without one the estimate is no preference (a p-value alone, TOST).
@@ -676,6 +677,69 @@ def simple(blocks: Blocks, name: str, table_name: str, title: str, place: str = 
         "unit|Unit|text; reason|Undefined because|text",
         rows, place,
     )  # fmt: skip
+
+
+def means(blocks: Blocks) -> Table | None:
+    """Mean rating of each system, best first within a question, with the ranks that it may have."""
+    rows = []
+    for block in blocks:
+        if block["name"] != "rating.means":
+            continue
+        ranked = block["verdict"]["ranks"]
+        sets = dict(
+            zip(
+                ranked["systems"],
+                zip(ranked["ranks"], ranked["low"] or (), ranked["high"] or (), strict=False),
+                strict=False,
+            )
+        )
+        found = sorted(
+            block["estimates"], key=lambda e: (e["estimate"] is None, -(e["estimate"] or 0.0), e["settings"]["system"])
+        )
+        for e in found:
+            system = e["settings"]["system"]
+            rank, low, high = sets.get(system, (None, None, None))
+            rows.append(
+                {"where": f"section {e['settings']['section']}, {e['settings']['question']}", "system": system, "mean": e["estimate"],
+                 "interval": apa.ends_of(e), "rank": rank, "highest": low, "lowest": high, "n": e["n"],
+                 "reason": e["reason"] or ranked["reason"]}
+            )  # fmt: skip
+    columns = (
+        "where|Question|text; system|System|text; mean|Mean, points|number; interval|95% CI|wide_interval; rank|Rank|integer; "
+        "highest|May be as high as|integer; lowest|May be as low as|integer; n|n annotators|integer; reason|Note|text"
+    )
+    note = "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level."
+    return table("means", "Mean rating of each system", columns, rows, "more", note) if rows else None
+
+
+def exposure_label(estimate: Mapping[str, Any]) -> str:
+    """A comparison after m exposures, as rows and figures name it."""
+    about = estimate["settings"]
+    criterion = f", {about['criterion']}" if about["criterion"] else ""
+    return f"{about['x']} > {about['y']}{criterion}, m = {about['m']}"
+
+
+def exposure_levels(blocks: Blocks) -> Table | None:
+    """The stated chance after each m, with both orders as the paper tests them, and how convinced people were."""
+    rows = []
+    for e in estimates_of(blocks, "spa.exposure_levels"):
+        xy, yx = (
+            next((o for o in e["sensitivity"] if o["analysis"].endswith(f".{order}")), None) for order in ("xy", "yx")
+        )
+        rows.append(
+            {"what": exposure_label(e), "estimate": e["estimate"], "interval": apa.ends_of(e), "p": pvalue_of(e), "n": e["n"],
+             "xy": xy and xy["estimate"], "xy_p": pvalue_of(xy), "yx": yx and yx["estimate"], "yx_p": pvalue_of(yx),
+             "conviction": e["detail"].get("conviction"), "reason": e["reason"]}
+        )  # fmt: skip
+    columns = (
+        "what|Comparison|text; estimate|P[x > y]|probability; interval|95% CI|interval; p|adj. p|p; n|n annotators|integer; "
+        "xy|P[x > y], x named first|probability; xy_p|adj. p, x first|p; yx|P[y > x], y named first|probability; yx_p|adj. p, y first|p; "
+        "conviction|Conviction|probability; reason|Undefined because|text"
+    )
+    note = (
+        "p adjusted (Holm) over the m of one comparison. Conviction is the distance from 50 %; noise alone inflates it."
+    )
+    return table("exposure_levels", "The stated chance by what was seen", columns, rows, "sure", note) if rows else None
 
 
 def versions(blocks: Blocks) -> Table | None:

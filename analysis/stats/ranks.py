@@ -218,7 +218,7 @@ def rank_sets(
     found = differences(estimates, resampled[defined], level=level, df=df)
     off_diagonal = ~np.eye(k, dtype=bool)
     if not found.decidable[off_diagonal].any():
-        return RankSets(status="zero_variance", reason="no difference between systems varies", **none, **common)
+        return RankSets(status="zero_variance", reason="what separates the systems never varies", **none, **common)
     beats = np.nan_to_num(found.low, nan=-1.0) > 0
     undecidable = tuple((names[i], names[j]) for i in range(k) for j in range(i + 1, k) if not found.decidable[i, j])
     if undecidable:

@@ -197,4 +197,4 @@ def use_of_scale(
 
 def _labels(labels: npt.NDArray[Any], positions: IntArray, wanted: npt.NDArray[np.intp]) -> tuple[Any, ...]:
     first = {int(position): row for row, position in reversed(list(enumerate(positions.tolist())))}
-    return tuple(labels[first[int(number)]].item() for number in wanted)
+    return tuple(labels[[first[int(number)] for number in wanted]].tolist())

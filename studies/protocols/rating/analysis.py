@@ -132,6 +132,9 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
             analysis="rating.mean_difference.two_way",
         )  # fmt: skip
         apart = replace(apart, sensitivity=(*apart.sensitivity, two_way))
+    standardised = _standardised(one, compared, level)
+    if standardised.estimate is not None:
+        apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
     above = ratings.superiority(
         x, y, people, level=level, resamples=resamples,
         rng=_rng(attrs, "superiority", compared.key),
@@ -157,6 +160,20 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
         guard = ratings.reversal_guard(apart.estimate, step=1.0)
         apart = replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
     return above, apart
+
+
+def _standardised(one: Ratings, compared: Comparison, level: float) -> "Estimate":
+    """The difference in standard deviations of each annotator's own ratings, of all systems, from those with enough of them."""
+    from analysis.stats import clusters, ratings
+
+    rows = one.kept[one.kept["rating"].notna()]
+    scores = ratings.z_scores(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
+    pairs = _paired(_wide(rows.assign(rating=scores)), compared)
+    return clusters.clustered_mean(
+        pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object), null=0.0, level=level,
+        analysis="rating.mean_difference.z", unit="annotator",
+        estimand="mean difference of ratings x - y, each in standard deviations of its annotator's own ratings",
+    )  # fmt: skip
 
 
 def _equivalence(above: "Estimate", compared: Comparison) -> list["Estimate"]:
@@ -200,7 +217,7 @@ def _judged(
 
 def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
     """Means of the systems, agreement where several rated the same output, and whether the place on the page mattered."""
-    from analysis.stats import agreement, ratings
+    from analysis.stats import agreement, ranks, ratings
 
     rows = one.kept[one.kept["rating"].notna()]
     level = attrs["level"]
@@ -245,9 +262,15 @@ def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
                 rows["annotator"].to_numpy(object), systems=rows["system"].to_numpy(object), level=level,
             )
         )  # fmt: skip
+    ranked = ranks.rank_sets_of_rows(
+        rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object), rows["system"].to_numpy(object), level=level,
+        resamples=attrs["resamples"], rng=_rng(attrs, "ranks", *what),
+    )  # fmt: skip
     return [
         Block("rating.means", f"Mean rating of each system ({one.title})", "recommended", estimates=means,
-              note="Every annotator weighs the same. Without references these are not expected utilities."),
+              verdict={"ranks": ranked.as_dict()},
+              note="Every annotator weighs the same. Without references these are not expected utilities. All sets of ranks "
+                   "together hold the true ranks at the stated level."),
         Block("rating.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks)),
     ]  # fmt: skip
 

@@ -318,41 +318,58 @@ def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs:
 
 
 def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Block]:
-    """The same comparison after m = 1, 2, 4 ... exposures, each step paired within the annotator."""
-    import numpy as np
+    """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
+    from analysis.stats import multiplicity
+    from analysis.stats.exposure import m_exposure
 
-    from analysis.stats import basic, multiplicity, spa
-
-    tables = {}
+    tables: dict[tuple[str, str, str], dict[int, tuple[Answers, int]]] = {}
     for one in answers:
         kept = one.chosen(one.people["is_kept"].to_numpy(bool))
-        values = spa.combined(kept.xy, kept.yx)
         for column, compared in enumerate(one.comparisons):
-            by_person = dict(zip(kept.people["annotator"], values[:, column], strict=True))
-            tables.setdefault((compared.x, compared.y, compared.criterion), []).append((one.section, by_person))
-    steps = {}
-    for (x, y, criterion), seen in tables.items():
-        seen.sort(key=lambda found: (found[0].m, found[0].position))
-        for (before, earlier), (after, later) in zip(seen, seen[1:], strict=False):
-            if before.m == after.m:
-                continue
-            people = sorted(set(earlier) | set(later))
-            step = basic.paired(
-                np.array([later.get(person, np.nan) for person in people], dtype=float),
-                np.array([earlier.get(person, np.nan) for person in people], dtype=float),
-                level=attrs["level"], analysis="spa.exposure_step",
-                estimand=f"P[{x} > {y}] after m = {after.m} less after m = {before.m}",
-            )  # fmt: skip
-            key = f"{x} > {y}, m {before.m} to {after.m}" + (f", {criterion}" if criterion else "")
-            steps[key] = _with(step, x=x, y=y, criterion=criterion, m_before=before.m, m_after=after.m)
+            # Where two sections have the same m the first stands for it.
+            tables.setdefault((compared.x, compared.y, compared.criterion), {}).setdefault(
+                one.section.m, (kept, column)
+            )
+    levels, more, steps = [], [], {}
+    for (x, y, criterion), by_m in tables.items():
+        if len(by_m) < 2:
+            continue
+        xy, yx = _by_person([by_m[m] for m in sorted(by_m)])
+        found = m_exposure(xy, yx, levels=sorted(by_m), level=attrs["level"])
+        about = {"x": x, "y": y, "criterion": criterion}
+        levels += [_with(one, **about, m=m) for one, m in zip(found.by_level, found.levels, strict=True)]
+        more += [
+            _with(replace(one, estimand=f"{x} > {y}: {one.estimand}"), **about)
+            for one in (found.slope, found.diminishing_returns)
+            if one.status != "not_applicable"
+        ]
+        for before, after, step in zip(found.levels, found.levels[1:], found.contrasts, strict=False):
+            step = replace(step, estimand=f"P[{x} > {y}] after m = {after} less after m = {before}")
+            key = f"{x} > {y}, m {before} to {after}" + (f", {criterion}" if criterion else "")
+            steps[key] = _with(step, **about, m_before=before, m_after=after)
     if not steps:
         return []
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
     judged = multiplicity.adjusted(steps, family, star_scheme=attrs["star_scheme"])
     return [
-        Block("spa.exposures", "What more exposure changes", "recommended", estimates=tuple(judged.values()),
-              note="Paired within the annotator; conviction (the distance from 50 %) is not tested, noise alone inflates it.")
+        Block("spa.exposure_levels", "The stated chance by what was seen", "recommended", estimates=tuple(levels),
+              note="Conviction (the distance from 50 %) is not tested: noise alone inflates it."),
+        Block("spa.exposures", "What more exposure changes", "recommended", estimates=(*judged.values(), *more),
+              note="Within the annotator. Below 0 after the first m: the paper's overconfidence."),
     ]  # fmt: skip
+
+
+def _by_person(seen: Sequence[tuple[Answers, int]]) -> tuple["np.ndarray", "np.ndarray"]:
+    """One comparison's answers in both orders: a row an annotator, a column a section; NaN where there is none."""
+    import numpy as np
+
+    people = sorted({person for one, _ in seen for person in one.people["annotator"]})
+    place = {person: row for row, person in enumerate(people)}
+    both = np.full((2, len(people), len(seen)), np.nan)
+    for number, (one, column) in enumerate(seen):
+        rows = [place[person] for person in one.people["annotator"]]
+        both[0, rows, number], both[1, rows, number] = one.xy[:, column], one.yx[:, column]
+    return both[0], both[1]
 
 
 def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":

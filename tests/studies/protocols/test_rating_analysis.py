@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from analysis import tables
 from studies.models import Contrast
 from studies.protocols.rating.analysis import analyse
 from tests.builders import add_rating, draft_study
@@ -38,6 +39,15 @@ def frame_of(section, ratings=RATINGS, prompts=1, **columns):
     return frame
 
 
+def as_json(block):
+    return {
+        "name": block.name,
+        "mode": block.mode,
+        "verdict": block.verdict,
+        "estimates": [e.as_dict() for e in block.estimates],
+    }
+
+
 def one(blocks, name, mode="recommended"):
     return next(block for block in blocks if block.name == name and block.mode == mode).estimates[0]
 
@@ -55,6 +65,34 @@ def test_the_papers_difference_and_its_safe_companions(section):
     assert guard["is_reversal_possible"] and guard["low"] == pytest.approx(paper.estimate - 1)
     assert above.settings["key"] == "superiority" and paper.settings["key"] == "difference"
     assert above.test.family_size == paper.test.family_size == 1
+
+
+def test_the_same_in_standard_deviations_of_each_annotators_own_ratings(section):
+    frame = frame_of(section, prompts=6)
+    generous = frame["annotator"] == "a3"
+    frame.loc[generous, "value"] = frame.loc[generous, "value"] / 4 + 0.75  # somebody who uses a fourth of the scale
+    apart = one(analyse(frame, [section]), "rating.difference")
+    z = next(other for other in apart.sensitivity if other.analysis == "rating.mean_difference.z")
+    # Six ratings each of two systems: all equal for the three who gave both the same, whose scale is then unknown.
+    assert z.n == 5 and z.n_rows == 30
+    d = (12 / 11) ** -0.5 * 2  # x and y one standard deviation of 12 values above and below their mean
+    assert z.estimate == pytest.approx((4 * d - d) / 5)
+    few = one(analyse(frame_of(section, prompts=4), [section]), "rating.difference")
+    assert "rating.mean_difference.z" not in [other.analysis for other in few.sensitivity]
+
+
+def test_ranks_come_with_all_that_they_may_be(section):
+    ratings = {"alpha": [1, 2, 1, 2, 1, 2, 1, 2], "beta": [4, 5, 5, 4, 5, 4, 4, 5]}
+    (block,) = [b for b in analyse(frame_of(section, ratings), [section]) if b.name == "rating.means"]
+    ranks = block.verdict["ranks"]
+    assert ranks["systems"] == ["alpha", "beta"] and ranks["ranks"] == ranks["low"] == ranks["high"] == [2, 1]
+    (close,) = [b for b in analyse(frame_of(section), [section]) if b.name == "rating.means"]
+    assert close.verdict["ranks"]["low"] == [1, 1] and close.verdict["ranks"]["high"] == [2, 2]
+    rows = tables.means([as_json(block)])["rows"]
+    assert [(row["system"], row["rank"], row["highest"], row["lowest"]) for row in rows] == [
+        ("beta", 1, 1, 1),
+        ("alpha", 2, 2, 2),
+    ]
 
 
 def test_superiority_does_not_depend_on_the_distances_of_the_points(section):

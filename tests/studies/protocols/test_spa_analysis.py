@@ -96,13 +96,19 @@ def test_the_question_asked_the_other_way_round_alone_is_turned(section):
     assert paper.estimate == pytest.approx(1 - sum(YX) / 600) and "y named first" in paper.estimand
 
 
-def test_sections_of_different_exposure_share_a_family_and_are_compared_within_people():
+def of_two_exposures():
+    """Two sections on the same two systems, after one prompt and after two."""
     study = draft_study(systems=("alpha", "beta"))
     one = add_spa(study, position=1, m=1)
     contrast = Contrast.objects.get(study=study)
     two = Section.objects.create(study=study, position=2, protocol="spa", m=2)
     for position, (x, y) in enumerate([(contrast.x, contrast.y), (contrast.y, contrast.x)], 1):
         two.questions.create(position=position, key=f"q{position}", x=x, y=y, text="{x} {y}", scale={"kind": "percent"})
+    return one, two
+
+
+def test_sections_of_different_exposure_share_a_family_and_are_compared_within_people():
+    one, two = of_two_exposures()
     answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
     more = [(p, "beta", "alpha", min(100, n + 5 + p)) for p, n in enumerate(XY)]
     frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
@@ -113,6 +119,27 @@ def test_sections_of_different_exposure_share_a_family_and_are_compared_within_p
     step = block(blocks, "spa.exposures").estimates[0]
     differences = [min(100, n + 5 + p) - n for p, n in enumerate(XY)]
     assert step.estimate == pytest.approx(sum(differences) / 600) and step.n == 6
+    first, second = block(blocks, "spa.exposure_levels").estimates
+    assert (first.settings["m"], second.settings["m"]) == (1, 2) and first.test.family_size == 2
+    assert second.estimate - first.estimate == pytest.approx(step.estimate)
+    assert first.detail["conviction"] == pytest.approx(abs(sum(XY) / 600 - 0.5))
+    slope = block(blocks, "spa.exposures").estimates[1]
+    assert slope.analysis == "spa.exposure.slope" and slope.estimate == pytest.approx(step.estimate)  # one doubling
+    assert len(block(blocks, "spa.exposures").estimates) == 2  # two exposures have no second step to compare
+
+
+def test_people_who_answered_at_one_exposure_alone_are_not_compared_with_others():
+    one, two = of_two_exposures()
+    frame = pd.concat(
+        [
+            frame_of(one, [(p, "beta", "alpha", n) for p, n in enumerate(XY[:3])]),
+            frame_of(two, [(p + 10, "beta", "alpha", n) for p, n in enumerate(XY[3:])]),
+        ]
+    )
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    assert block(blocks, "spa.exposures").estimates[0].status == "not_identified"
+    assert [e.n for e in block(blocks, "spa.exposure_levels").estimates] == [3, 3]
 
 
 def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
