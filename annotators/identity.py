@@ -18,8 +18,10 @@ def _cipher():
 def keep_identity(annotator: Annotator, person: str) -> None:
     """Remember the raw id that a panel sent. Written once a person; nothing but pay reads it."""
     if person and not PanelIdentity.objects.filter(annotator=annotator, ciphertext__isnull=False).exists():
-        ciphertext = _cipher().encrypt(person.encode())
-        PanelIdentity.objects.update_or_create(annotator=annotator, defaults={"ciphertext": ciphertext})
+        kept = PanelIdentity(annotator=annotator, ciphertext=_cipher().encrypt(person.encode()))
+        PanelIdentity.objects.bulk_create(
+            [kept], update_conflicts=True, unique_fields=["annotator"], update_fields=["ciphertext"]
+        )
 
 
 def panel_id(annotator: Annotator) -> str | None:

@@ -5,7 +5,7 @@ from functools import wraps
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import get_template
 from django.utils import timezone
@@ -133,18 +133,20 @@ def entry(request, key):
         return note(request, words, "closed", _way_back(recruitment, "closed", arrival.ids))
     if returning is None and words["consent"] and request.POST.get("agree") != "1":
         return _landing(request, recruitment, words, error="Please tick the box if you agree to take part.", status=422)
-    annotator = assign.annotator_of(recruitment.pool, arrival.person)
-    keep_identity(annotator, arrival.ids.get("person", ""))
     arms = list(recruitment.arms.values_list("pk", flat=True))
-    claim = assign.claim_batch(
-        study,
-        annotator,
-        recruitment,
-        arms,
-        external_ids=dict(arrival.ids),
-        trust=arrival.trust,
-        is_consented=bool(words["consent"]),
-    )
+    # One transaction, for one wait for the disk.
+    with transaction.atomic():
+        annotator = assign.annotator_of(recruitment.pool, arrival.person)
+        keep_identity(annotator, arrival.ids.get("person", ""))
+        claim = assign.claim_batch(
+            study,
+            annotator,
+            recruitment,
+            arms,
+            external_ids=dict(arrival.ids),
+            trust=arrival.trust,
+            is_consented=bool(words["consent"]),
+        )
     if claim.outcome == "claimed" or (claim.outcome == "done" and claim.assignment):
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     kind = claim.outcome
