@@ -1,16 +1,4 @@
-"""Rankings of systems from two-choice labels: Davidson's model where a tie is an answer, Bradley and Terry's where not.
-
-P(i beats j) = e^{b_i} / D, P(tie) = nu e^{(b_i + b_j) / 2} / D, D = e^{b_i} + e^{b_j} + nu e^{(b_i + b_j) / 2}: a
-log-linear model, so its likelihood has one maximum, found from the K x K tables of wins and ties however many labels
-there are. nu = 0 is Bradley and Terry's model. To drop ties or to split them, give `fractional_bradley_terry` NaN or .5;
-it also knows of whoever is shown first.
-
-Strengths add up to zero; a single one has no null, so what is tested are differences. Where the next pair was chosen
-by the answers so far, the estimates stand and the intervals do not.
-
-Sources: Davidson 1970, On extending the Bradley-Terry model to accommodate ties; Bradley and Terry 1952; Ford 1957 for
-when the maximum exists.
-"""
+"""Fitted models of paired comparisons."""
 
 import math
 from collections.abc import Callable
@@ -19,25 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import (
-    FloatArray,
-    kept_codes,
-    matrix,
-    refuse_level,
-    sizes_of,
-    totals,
-    vector,
-)
-from analysis.stats.bradley_terry import compared_systems, connected, reachable
+from analysis.stats.arrays import FloatArray, refuse_level, sizes_of, totals
+from analysis.stats.bradley_terry import connected
+from analysis.stats.davidson._labels import Labels
+from analysis.stats.davidson._model import Fitted, checked_table, maximum, sum_zero_covariance
 from analysis.stats.results import Estimate, Interval, Record, Warning
 
-MAX_STEPS = 100
-TOLERANCE = 1e-10
-# Log-odds beyond this mean that the likelihood rises for ever.
-DIVERGED = 30.0
 # The strength of the prior that keeps separated systems in place, where only an order is asked for.
 RIDGE = 0.5
 
@@ -83,17 +60,6 @@ class PairedComparison(Record):
         return _wald(of_x - of_y, variance, estimand, self, common, is_tested=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column."""
-
-    strengths: FloatArray
-    log_nu: float | None
-    won: FloatArray
-    tied: FloatArray
-    log_likelihood: float
-
-
 def davidson(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
@@ -117,46 +83,38 @@ def davidson(
 
     >>> fit = davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
     ...                [1, 1, 1, 2, 2, 2, 3, 3], n_systems=3)
-    >>> [round(strength.estimate, 3) for strength in fit.strengths], round(fit.tie.estimate, 3)
+    >>> [round(strength.estimate, 3) + 0 for strength in fit.strengths], round(fit.tie.estimate, 3)
     ([0.0, 0.866, -0.866], 0.774)
     """
     refuse_level(level)
-    labels = vector(outcomes, "outcomes")
-    x, y = compared_systems(first, second, len(labels), n_systems)
-    wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
-    if len(wrong):
-        raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
-    here = ~np.isnan(labels)
-    x, y, labels = x[here], y[here], labels[here]
-    who, n_annotators = kept_codes(annotators, "annotators", here)
-
-    def table(rows: npt.NDArray[np.bool_], winner: npt.NDArray[np.int64], loser: npt.NDArray[np.int64]) -> FloatArray:
-        cells = np.bincount(winner[rows] * n_systems + loser[rows], minlength=n_systems**2)
-        return cells.reshape(n_systems, n_systems).astype(np.float64)
-
-    wins = table(labels == 1, x, y) + table(labels == 0, y, x)
-    ties = table(labels == 0.5, x, y)
-    ties = ties + ties.T
+    labels = Labels.of(first, second, outcomes, annotators, n_systems)
+    wins, ties = labels.tables()
+    x, y, who, n_annotators, n_rows = (
+        labels.first,
+        labels.second,
+        labels.annotators,
+        labels.n_annotators,
+        len(labels.outcomes),
+    )
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,
         "n": n_annotators,
         "n_clusters": n_annotators,
-        "n_rows": len(labels),
+        "n_rows": n_rows,
         "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
         "warnings": clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
     }
 
-    def covariance_of(fit: _Fit) -> FloatArray:
-        residual = labels - (fit.won + fit.tied / 2)[x, y]
+    def covariance_of(fit: Fitted) -> FloatArray:
+        residual = labels.outcomes - (fit.won + fit.tied / 2)[x, y]
         scores = np.zeros((n_annotators, n_systems + 1))
         flat = totals(who * n_systems + x, residual, n_annotators * n_systems)
         flat -= totals(who * n_systems + y, residual, n_annotators * n_systems)
         scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
-        scores[:, n_systems] = totals(who, (labels == 0.5) - fit.tied[x, y], n_annotators)
-        bread = _inverse(wins + wins.T + ties, fit)
+        scores[:, n_systems] = totals(who, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
+        bread = sum_zero_covariance(wins, ties, fit)
         k = n_systems - 1 + (fit.log_nu is not None)
-        n_rows = len(labels)
         factor = 1.0
         if n_annotators > 1 and n_rows > k:
             factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)
@@ -184,7 +142,7 @@ def davidson_counts(
     >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
     (-0.850905, 0.624374, -67.73516)
     """
-    won, tied = _counts(wins, "wins"), _counts(ties, "ties")
+    won, tied = checked_table(wins, "wins"), checked_table(ties, "ties")
     if tied.shape != won.shape:
         raise ValueError(f"ties: shape {tied.shape} where wins has {won.shape}")
     if not np.array_equal(tied, tied.T):
@@ -210,7 +168,7 @@ def bradley_terry_counts(
     >>> round(fit.difference(0, 1).estimate, 6), round(fit.difference(0, 1).detail["se"], 6)
     (1.098612, 0.365148)
     """
-    won = _counts(wins, "wins")
+    won = checked_table(wins, "wins")
     return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode)
 
 
@@ -228,14 +186,21 @@ def _of_counts(
         "settings": {"model": model, "level": level, "covariance": "information"},
         "warnings": (),
     }
-    asked = wins + wins.T + ties
-    return _fitted(wins, ties, lambda fit: _inverse(asked, fit), None, level, common, with_ties=model == "davidson")
+    return _fitted(
+        wins,
+        ties,
+        lambda fit: sum_zero_covariance(wins, ties, fit),
+        None,
+        level,
+        common,
+        with_ties=model == "davidson",
+    )
 
 
 def _fitted(
     wins: FloatArray,
     ties: FloatArray,
-    covariance_of: Callable[[_Fit], FloatArray],
+    covariance_of: Callable[[Fitted], FloatArray],
     df: float | None,
     level: float,
     common: dict[str, Any],
@@ -247,21 +212,18 @@ def _fitted(
     components = connected(asked > 0)
     empty = np.full((n_systems, n_systems), np.nan)
     status, reason = "ok", ""
-    fit: _Fit | None = None
+    fit: Fitted | None = None
     if not np.any(asked > 0):
         status, reason = "no_data", "no comparison to analyse"
     elif len(components) > 1:
         status = "not_identified"
         reason = "no chain of comparisons connects all systems; rank only within a component"
     else:
-        # An edge for each win and two for a tie; without a way back from everywhere somebody's strength is unbounded.
-        reach = reachable((wins > 0) | (ties > 0))
-        if np.all(reach & reach.T):
-            fit = _maximum(wins, ties, with_ties, ridge=0.0)
+        fit = maximum(wins, ties)
         if fit is None:
             status = "separation"
             reason = "some systems were preferred without exception, so their distance is unbounded"
-            fit = _maximum(wins, ties, with_ties, ridge=RIDGE)
+            fit = maximum(wins, ties, ridge=RIDGE)
     if fit is None:
         none = tuple(
             _undefined(status, reason, f"strength of system {system}", "strength", common)
@@ -309,90 +271,6 @@ def _fitted(
     return replace(result, strengths=strengths, tie=tie)
 
 
-def _maximum(wins: FloatArray, ties: FloatArray, with_ties: bool, *, ridge: float) -> _Fit | None:
-    """Newton's method on the strengths (the first held at 0 without a ridge) and log nu; None if it runs away."""
-    n_systems = len(wins)
-    asked = wins + wins.T + ties
-    scored = (wins + ties / 2).sum(axis=1)
-    n_ties = float(np.sum(ties)) / 2
-    has_nu = with_ties and n_ties > 0
-    free = np.arange(0 if ridge else 1, n_systems + has_nu)
-    values = np.zeros(n_systems + has_nu)
-    penalty = np.zeros(n_systems + has_nu)
-    penalty[:n_systems] = ridge
-
-    def at(point: FloatArray) -> _Fit:
-        log_nu = float(point[n_systems]) if has_nu else None
-        won, tied = _chances(point[:n_systems], log_nu)
-        height = float(np.sum(special.xlogy(wins, won)))
-        if has_nu:
-            height += float(np.sum(special.xlogy(ties, tied))) / 2
-        return _Fit(point[:n_systems], log_nu, won, tied, height)
-
-    now = at(values)
-    for _ in range(MAX_STEPS):
-        slope = scored - (asked * (now.won + now.tied / 2)).sum(axis=1)
-        if has_nu:
-            slope = np.append(slope, n_ties - float(np.sum(asked * now.tied)) / 2)
-        slope -= penalty * values
-        curvature = _information(asked, now) + np.diag(penalty)
-        try:
-            step = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
-        except np.linalg.LinAlgError:
-            return None
-        height = now.log_likelihood - float(np.sum(penalty * values**2)) / 2
-        for _ in range(40):
-            trial = values.copy()
-            trial[free] += step
-            following = at(trial)
-            rise = following.log_likelihood - float(np.sum(penalty * trial**2)) / 2 - height
-            # Rounding may cost a hair at the top; a step that really falls is halved.
-            if rise >= -1e-9 * (1 + abs(height)):
-                break
-            step = step / 2
-        values, now = trial, following
-        if float(np.ptp(values[:n_systems])) > DIVERGED or (has_nu and abs(values[-1]) > DIVERGED):
-            return None
-        if float(np.max(np.abs(step))) < TOLERANCE:
-            return replace(now, strengths=values[:n_systems] - np.mean(values[:n_systems]))
-    return None
-
-
-def _chances(strengths: FloatArray, log_nu: float | None) -> tuple[FloatArray, FloatArray]:
-    """P[row beats column] and P[tie], both (K, K)."""
-    half = (strengths[:, None] - strengths[None, :]) / 2
-    if log_nu is None:
-        return np.asarray(special.expit(2 * half)), np.zeros_like(half)
-    total = np.logaddexp(np.logaddexp(half, -half), log_nu)
-    return np.exp(half - total), np.exp(log_nu - total)
-
-
-def _information(asked: FloatArray, fit: _Fit) -> FloatArray:
-    """The Fisher information of the strengths, and of log nu in the last row where the model has it."""
-    score = fit.won + fit.tied / 2
-    weight = asked * (fit.won + fit.tied / 4 - score**2)
-    np.fill_diagonal(weight, 0.0)
-    found = np.diag(weight.sum(axis=1)) - weight
-    if fit.log_nu is None:
-        return np.asarray(found)
-    across = (asked * (fit.tied / 2 - score * fit.tied)).sum(axis=1)
-    corner = float(np.sum(asked * fit.tied * (1 - fit.tied))) / 2
-    return np.block([[found, across[:, None]], [across[None, :], np.array([[corner]])]])
-
-
-def _inverse(asked: FloatArray, fit: _Fit) -> FloatArray:
-    """The covariance of the strengths that add up to zero, and of log nu in the last place (0 without it)."""
-    n_systems = len(fit.strengths)
-    information = _information(asked, fit)
-    # One more piece of information, about the sum that the labels are silent of, makes the rest invertible.
-    information[:n_systems, :n_systems] += 1.0
-    inverse = np.linalg.inv(information)
-    inverse[:n_systems, :n_systems] -= 1 / n_systems**2
-    found = np.zeros((n_systems + 1, n_systems + 1))
-    found[: len(inverse), : len(inverse)] = inverse
-    return found
-
-
 def _wald(
     value: float, variance: float, estimand: str, result: PairedComparison, common: dict[str, Any], *, is_tested: bool
 ) -> Estimate:
@@ -425,7 +303,7 @@ def _wald(
     )
 
 
-def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
+def _tie(fit: Fitted, variance: float, result: PairedComparison) -> Estimate:
     common = {**result._common, "analysis": f"{result._common['analysis']}.tie"}
     estimand = "tie parameter nu"
     if fit.log_nu is None:
@@ -450,16 +328,3 @@ def _tie(fit: _Fit, variance: float, result: PairedComparison) -> Estimate:
 def _undefined(status: str, reason: str, estimand: str, part: str, common: dict[str, Any]) -> Estimate:
     named = {**common, "analysis": f"{common['analysis']}.{part}"}
     return Estimate(estimand=estimand, status=status, reason=reason, **named)
-
-
-def _counts(values: npt.ArrayLike, name: str) -> FloatArray:
-    table = matrix(values, name)
-    if table.shape[0] != table.shape[1]:
-        raise ValueError(f"{name}: shape {table.shape} is not square")
-    if np.isnan(table).any() or np.any(table < 0):
-        row = int(np.argwhere(np.isnan(table) | (table < 0))[0][0])
-        raise ValueError(f"{name}: row {row} has a count that is missing or negative")
-    itself = np.flatnonzero(np.diag(table))
-    if len(itself):
-        raise ValueError(f"{name}: row {int(itself[0])} compares system {int(itself[0])} with itself")
-    return table

@@ -1,0 +1,210 @@
+"""Strengths over resampled annotators, or over resampled labels where each stands for itself."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import FloatArray, refuse_level
+from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
+from analysis.stats.clusters import cluster_warnings
+from analysis.stats.davidson._comparison import PairedComparison, bradley_terry_counts, davidson_counts
+from analysis.stats.davidson._labels import Labels
+from analysis.stats.davidson._model import PairCounts, checked_table, maxima
+from analysis.stats.results import Estimate, Record
+
+RESAMPLES = 999
+# How many counts are held at once.
+CELLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResampledComparison(Record):
+    """A model of K systems refitted to every resample.
+
+    `strengths` (their sum 0) has one Estimate a system and `tie` that of nu, with percentile intervals; `draws` (B, K) are
+    the strengths in each resample, NaN where they had no maximum, and go into `ranks.rank_sets` as they are. `tie_draws`
+    (B,) is nu in each, 0 where nobody tied.
+    """
+
+    status: str
+    reason: str
+    strengths: tuple[Estimate, ...]
+    tie: Estimate | None
+    draws: FloatArray
+    tie_draws: FloatArray | None
+    level: float
+    _common: dict[str, Any]
+
+    def difference(self, x: int, y: int) -> Estimate:
+        """The strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
+        k = len(self.strengths)
+        if not (0 <= x < k and 0 <= y < k) or x == y:
+            raise ValueError(f"x: {x} and {y} are not two of {k} systems")
+        common = {
+            **self._common,
+            "analysis": f"{self._common['analysis']}.difference",
+            "estimand": f"log-odds of system {x} against system {y}",
+        }
+        of_x, of_y = self.strengths[x].estimate, self.strengths[y].estimate
+        if of_x is None or of_y is None:
+            return Estimate(status=self.status, reason=self.reason, **common)
+        if self.status != "ok":
+            return Estimate(status=self.status, reason=self.reason, estimate=of_x - of_y, **common)
+        draws = self.draws[:, x] - self.draws[:, y]
+        return percentile_estimate(draws, level=self.level, estimate=of_x - of_y, **common)
+
+
+def davidson_bootstrap(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    analysis: str = "choice.davidson.bootstrap",
+    unit: str = "annotator",
+) -> ResampledComparison:
+    """`davidson` with intervals from resampled annotators, each with all labels: for claims, and for ranks.
+
+    Arguments as for `davidson`. The sandwich covariance there takes the strengths as normal; a strength that few labels
+    decide is skewed, and so is nu, which these intervals follow. In every resample the model is fitted anew, from the
+    sums of the annotators' tables. Resamples in which some system always won (or lost) have no maximum and are left out
+    (warning `undefined_resamples`). Where the labels themselves have none: that status, and no resampling; one annotator
+    alone: `n_lt_2`.
+
+    Source: Field and Welsh 2007, Bootstrapping clustered data, for the resampling of whole clusters.
+
+    >>> rng = np.random.default_rng(0)
+    >>> who, first = np.repeat(np.arange(40), 6), np.tile([0, 1, 2], 80)
+    >>> wins = rng.random(240) < np.array([0.7, 0.7, 0.2])[first]
+    >>> outcomes = np.where(rng.random(240) < 0.2, 0.5, wins)
+    >>> found = davidson_bootstrap(first, (first + 1) % 3, outcomes, who, n_systems=3, rng=rng, resamples=199)
+    >>> found.difference(0, 2).interval.low > 0, found.draws.shape
+    (True, (199, 3))
+    """
+    refuse_level(level)
+    labels = Labels.of(first, second, outcomes, annotators, n_systems)
+    wins, ties = labels.tables()
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "unit": unit,
+        "n": labels.n_annotators,
+        "n_clusters": labels.n_annotators,
+        "n_rows": len(labels.outcomes),
+        "settings": {"model": "davidson", "level": level, "resamples": resamples},
+        "warnings": cluster_warnings(np.bincount(labels.annotators), name=unit) if labels.n_annotators else (),
+    }
+    fitted = davidson_counts(wins, ties, level=level)
+    if fitted.status == "ok" and labels.n_annotators < 2:
+        return _without(fitted, "n_lt_2", "one annotator has no spread", level, common)
+    if fitted.status != "ok":
+        return _without(fitted, fitted.status, fitted.reason, level, common)
+    by_annotator = PairCounts.of(*labels.tables_by_annotator())
+    weights = multinomial_weights(labels.n_annotators, resamples, rng)
+    parts = [_refitted(by_annotator.weighted(block), _start(fitted)) for block in weights]
+    draws, nus = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return _resampled(fitted, draws, nus, level, common)
+
+
+def bradley_terry_bootstrap(
+    wins: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    analysis: str = "choice.bradley_terry.bootstrap",
+    unit: str = "label",
+) -> ResampledComparison:
+    """`bradley_terry_counts` with intervals from resampled labels, every label independent of every other.
+
+    `wins` (K, K) counts whole labels. Every pair is asked as often as it was, as the design says; what is drawn is how
+    many of its labels each of the two wins, so a million labels cost what a thousand do. For labels that share
+    annotators: `davidson_bootstrap`.
+
+    >>> found = bradley_terry_bootstrap([[0, 30], [10, 0]], rng=np.random.default_rng(0))
+    >>> interval = found.difference(0, 1).interval
+    >>> round(found.difference(0, 1).estimate, 4), 0.3 < interval.low < 0.6, 1.7 < interval.high < 2.2
+    (1.0986, True, True)
+    """
+    refuse_level(level)
+    won = checked_table(wins, "wins")
+    if np.any(won != np.round(won)):
+        raise ValueError("wins: only whole labels can be resampled")
+    fitted = bradley_terry_counts(won, level=level)
+    n, k = int(won.sum()), len(won)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "unit": unit,
+        "n": n,
+        "n_rows": n,
+        "settings": {"model": "bradley_terry", "level": level, "resamples": resamples},
+    }
+    if fitted.status != "ok":
+        return _without(fitted, fitted.status, fitted.reason, level, common)
+    counts = PairCounts.of(won[None], np.zeros((1, k, k)))
+    # A pair at a time: the generator prepares itself once for each number of labels and share.
+    pairs = zip(counts.asked[0], counts.wins[0], strict=True)
+    drawn = np.stack([rng.binomial(int(asked), of_first / asked, size=resamples) for asked, of_first in pairs], axis=1)
+    wins_drawn = drawn.astype(np.float64)
+    draws, _ = _refitted(replace(counts, wins=wins_drawn, losses=counts.asked - wins_drawn), _start(fitted))
+    return _resampled(fitted, draws, None, level, common)
+
+
+def _refitted(counts: PairCounts, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Strengths (B, K) and nu (B,) of each table; NaN where there is no maximum."""
+    n = len(counts.wins)
+    step = max(1, CELLS // max(1, len(counts.first)))
+    found = [maxima(counts.rows(np.arange(low, min(n, low + step))), start=start) for low in range(0, n, step)]
+    values = np.concatenate(found)
+    return values[:, :-1], np.exp(values[:, -1])
+
+
+def _start(fitted: PairedComparison) -> FloatArray:
+    strengths = [one.estimate for one in fitted.strengths]
+    nu = None if fitted.tie is None else fitted.tie.estimate
+    with np.errstate(divide="ignore"):
+        return np.append(np.array(strengths, dtype=np.float64), np.log(nu or 0.0))
+
+
+def _resampled(
+    fitted: PairedComparison, draws: FloatArray, nus: FloatArray | None, level: float, common: dict[str, Any]
+) -> ResampledComparison:
+    named = {**common, "analysis": f"{common['analysis']}.strength"}
+    strengths = tuple(
+        percentile_estimate(draws[:, system], level=level, estimate=one.estimate, estimand=one.estimand, **named)
+        for system, one in enumerate(fitted.strengths)
+    )
+    tie = None
+    if fitted.tie is not None and nus is not None:
+        named = {**common, "analysis": f"{common['analysis']}.tie", "estimand": fitted.tie.estimand}
+        if fitted.tie.status != "ok":
+            tie = Estimate(status=fitted.tie.status, reason=fitted.tie.reason, estimate=fitted.tie.estimate, **named)
+        else:
+            tie = percentile_estimate(nus, level=level, estimate=fitted.tie.estimate, **named)
+    return ResampledComparison("ok", "", strengths, tie, draws, nus, level, common)
+
+
+def _without(
+    fitted: PairedComparison, status: str, reason: str, level: float, common: dict[str, Any]
+) -> ResampledComparison:
+    """The point estimates, where there are any, and no resamples."""
+
+    def named(part: str, one: Estimate) -> Estimate:
+        more = {
+            **common,
+            "analysis": f"{common['analysis']}.{part}",
+            "estimand": one.estimand,
+            "estimate": one.estimate,
+        }
+        warnings = (*common.get("warnings", ()), *one.warnings)
+        return Estimate(status=status, reason=reason, **{**more, "warnings": warnings})
+
+    strengths = tuple(named("strength", one) for one in fitted.strengths)
+    tie = None if fitted.tie is None else named("tie", fitted.tie)
+    empty = np.empty((0, len(strengths)))
+    return ResampledComparison(status, reason, strengths, tie, empty, None, level, common)
