@@ -28,12 +28,8 @@ def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
     critical = float(special.stdtrit(df, 1 - significance / 2))
     beyond = 1 - float(special.nctdtr(df, noncentrality, critical))
     wrong_way = float(special.nctdtr(df, noncentrality, -critical))
-    if math.isnan(beyond):
-        # Only reached when the noncentrality is far from the critical value, where a normal shift is exact enough.
-        beyond = float(special.ndtr(noncentrality - critical))
-    if math.isnan(wrong_way):
-        wrong_way = 0.0
-    return min(1.0, max(0.0, beyond + wrong_way))
+    # Far from the critical value, where the distribution cannot be evaluated, a normal shift is exact enough.
+    return safe_power(beyond, wrong_way, limit=float(special.ndtr(noncentrality - critical)))
 
 
 def detectable_effect(

@@ -376,6 +376,29 @@ def test_tables_6_and_7_come_out_of_the_real_labels_in_both_conventions(shared, 
 
 
 @pytest.mark.shared
+@pytest.mark.parametrize("batch", FILES)
+def test_a_hundred_runs_agree_with_another_implementation(shared, batch):
+    chosen, _, items, annotators = real(shared, batch)
+    votes, n = np.bincount(items - items.min(), chosen), np.bincount(items - items.min())
+    ways = {
+        "one_stay": (Strategy("one"), "stays"),
+        "one_first": (Strategy("one"), "first"),
+        "max3_as_released": (Strategy("max_three", counting=RELEASED[batch]), "stays"),
+        "max3_correct": (Strategy("max_three"), "stays"),
+    }
+    for delta, row in GOLDEN["hundred_runs"][batch].items():
+        rule = hoeffding_boundaries(500, delta=float(delta))
+        for name, (strategy, reading) in ways.items():
+            made = choice.resampled_effort(votes, n, strategy, rule=rule, reading=reading, runs=2000, rng=rng(5))
+            found = choice.effort_summary(made, mode="paper", rng=rng())
+            spread = float(np.std(made.n_labels[made.n_requests > 0]))
+            assert abs(found.estimate - row[name]) <= max(0.05 * row[name], 4 * spread / 10), (delta, name)
+    wanted = GOLDEN["most_active"][batch]
+    assert np.sort(np.unique(annotators, return_counts=True)[1])[::-1][:5].tolist() == wanted["top5_labels"]
+    assert len(np.unique(annotators)) == wanted["workers"] and len(chosen) == wanted["labels"]
+
+
+@pytest.mark.shared
 def test_the_miscount_makes_the_easy_comparison_a_third_dearer(shared):
     chosen, _, items, _ = real(shared, "v1_vs_cga")
     votes, n = np.bincount(items, chosen), np.bincount(items)

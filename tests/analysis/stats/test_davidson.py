@@ -76,6 +76,13 @@ def test_counts_agree_with_the_reference():
     assert_allclose(found.sum(), 0, atol=1e-9)
 
 
+def test_four_systems_agree_with_another_implementation():
+    case = GOLDEN["four_systems"]
+    fit = paired.davidson_counts(case["wins"], case["ties"])
+    assert_allclose(estimates(fit), case["strengths"], atol=1e-5)
+    assert_allclose([fit.tie.estimate, fit.log_likelihood], [case["nu"], case["log_likelihood"]], atol=1e-5)
+
+
 def test_estimates_and_errors_agree_with_a_numerical_search():
     wins, ties = tables(*labels(1)[:3], 4)
     best = optimize.minimize(cost, np.zeros(4), (wins, ties), method="BFGS", options={"gtol": 1e-9})

@@ -106,10 +106,29 @@ def test_published_rows_come_back_from_the_counts_that_they_allow(row):
                 solutions.append((n_machine, hits, false))
     # One row of the paper contradicts itself: no counts give its precision, recall and accuracy together.
     assert len(solutions) == row["n_solutions"]
+    shares = [round(n_machine / 650, 3) for n_machine, _, _ in solutions]
+    assert row["machine_share_full"] == ([min(shares), max(shares)] if shares else None)
     for n_machine, hits, false in solutions:
         signal = detection.signal_detection(hits, n_machine - hits, false, 650 - n_machine - false)
         assert_allclose(signal.d_prime, row["d_prime"], atol=0.06)
         assert_allclose(signal.criterion, row["criterion"], atol=0.03)
+
+
+@pytest.mark.parametrize("row", GOLDEN["published"], ids=lambda row: f"{row['group']}-{row['domain']}")
+def test_published_columns_are_not_those_of_balanced_texts(row):
+    """What the printed recall and share of answers would give if half of the texts were machines'."""
+    half, guessed = 500_000, 1 - row["n_human_guess"] / 650
+    hits = round(half * row["recall"])
+    false = round(2 * half * guessed) - hits
+    found = detection.measures_from_counts(hits, false, half - hits, half - false)
+    assert_allclose(found.balanced_accuracy, row["balanced_accuracy_implied"], atol=6e-5)
+    assert_allclose(
+        [found.accuracy, found.precision], [found.balanced_accuracy, row["balanced_precision_implied"]], atol=6e-5
+    )
+    # F1 is the harmonic mean of the two other columns, so it needs no count.
+    p, r = row["precision"], row["recall"]
+    assert_allclose([2 * p * r / (p + r), row["f1"]], row["f1_from_p_r"], atol=0.0101)
+    assert_allclose(2 * p * r / (p + r), row["f1_from_p_r"], atol=6e-5)
 
 
 def test_signal_detection_agrees_with_the_reference():
