@@ -220,7 +220,9 @@ def rows_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list
 
 def _label(ask: Ask, typed: str) -> str:
     """The letter on the screen that the answer is about: of the output asked about, or of the one chosen."""
-    return typed if ask.stores == "chosen" else ask.label
+    if ask.stores != "chosen":
+        return ask.label
+    return typed if typed in dict(getattr(ask.field, "exposures", ())) else ""
 
 
 def _stored(response: Response | Row) -> tuple:

@@ -267,7 +267,7 @@ def stored_texts(asks: Mapping[str, Ask], page: Page, responses) -> dict[str, st
             texts[r.slot] = letters.get(r.chosen_id, "")
         elif r.text:
             texts[r.slot] = r.text
-        elif asks[r.slot].stores == "choice":
+        elif asks[r.slot].stores in ("choice", "chosen"):
             texts[r.slot] = r.choice
         elif r.value is not None:
             texts[r.slot] = f"{r.value.normalize():f}"

@@ -227,7 +227,7 @@ COLUMNS = {
     "Inquiry.page_key": "The page it was sent from.",
     "Item.kind": "Live, test or practice.",
     "Item.retired_in": "The amendment that took it out.",
-    "Item.settled_at": "When its labels decided it.",
+    "Item.settled_at": "When its labels decided it: it is given to nobody more.",
     "Job.arguments": "What the work needs to know.",
     "Job.attempts": "How often it was begun.",
     "Job.doing": "Words for its progress page.",

@@ -4,16 +4,13 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 
 from django.db import transaction
 
 from .models import Batch, Exposure, Item, Output, Placement, Study
-from .protocols import REGISTRY, DrawnItem, Pool
-
-
-class PoolSpent(Exception):
-    """There are not enough prompts for one batch."""
+from .protocols import REGISTRY, DrawnItem, Pool, PoolSpent
 
 
 def random_of(seed: int, *what: object) -> Random:
@@ -38,25 +35,34 @@ class DrawnBatch:
 class Supply:
     """The prompts of one section and arm in balanced coverage: pass after pass, each a fresh shuffle of all of them.
 
-    What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one.
+    What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one. ``turns``
+    says of each prompt taken where it stood in the first pass, and in which pass it was taken last.
     """
 
     def __init__(self, prompts: list[int], seed: int, *what: object):
         self.prompts, self.seed, self.what = prompts, seed, what
-        self.queue: deque[int] = deque()
+        self.queue: deque[tuple[int, int]] = deque()
         self.passes = 0
+        self.places: dict[int, int] = {}
+        self.turns: dict[int, tuple[int, int]] = {}
 
     def take(self, m: int, held: set[int]) -> list[int]:
         if len(set(self.prompts) - held) < m:
             raise PoolSpent
         taken: list[int] = []
-        skipped: list[int] = []
+        skipped: list[tuple[int, int]] = []
         while len(taken) < m:
             if not self.queue:
-                self.queue.extend(random_of(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts)))
+                order = random_of(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts))
+                self.places = self.places or {prompt: place for place, prompt in enumerate(order)}
+                self.queue.extend((prompt, self.passes) for prompt in order)
                 self.passes += 1
-            prompt = self.queue.popleft()
-            (skipped if prompt in held or prompt in taken else taken).append(prompt)
+            prompt, number = self.queue.popleft()
+            if prompt in held or prompt in taken:
+                skipped.append((prompt, number))
+            else:
+                taken.append(prompt)
+                self.turns[prompt] = self.places[prompt], number
         self.queue.extendleft(reversed(skipped))
         return taken
 
@@ -119,6 +125,7 @@ class Drawing:
         prompts = self.prompts[arm.pk]
         for section in self.drawing_sections(arm.pk):
             rng = random_of(self.seed, "batch", k, "section", section.position)
+            turns: dict[int, tuple[int, int]] = {}
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 left = [prompt for prompt in prompts if prompt not in held]
                 if len(left) < section.m and section.pk not in self.made:
@@ -131,7 +138,8 @@ class Drawing:
                     (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
                 )
                 offered = supply.take(section.m, held)
-            pool = Pool(offered, self.systems[arm.pk], self.outputs, self.made.get(section.pk, ()))
+                turns = supply.turns
+            pool = Pool(offered, self.systems[arm.pk], self.outputs, self.made.get(section.pk, ()), turns)
             for item in REGISTRY[section.protocol].draw(section, pool, rng):
                 if item.prompt is not None:
                     held.add(item.prompt)
@@ -217,9 +225,7 @@ def drawn_batches(
 ) -> list[DrawnBatch]:
     """Batches first .. first + count - 1, without writing them. Raises PoolSpent."""
     drawn = []
-    for batch in Drawing(study).batches():
-        if batch.number >= first + count:
-            break
+    for batch in islice(Drawing(study).batches(), first + count):
         if batch.number >= first:
             drawn.append(batch)
             if not len(drawn) % 50:

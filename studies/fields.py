@@ -131,15 +131,24 @@ class Choice(Field):
         return sent
 
 
+TIE = "tie"
+
+
 @dataclass(frozen=True, slots=True)
 class ExposureChoice(Field):
-    """One of the outputs on the page, named by its label; the exposure is stored as ``chosen``."""
+    """One of the outputs on the page, named by its label; the exposure is stored as ``chosen``.
+
+    ``tie``: the words of "neither", where that may be said; it is stored as the choice ``tie``, without a label.
+    """
 
     kind: ClassVar[str] = "exposure"
-    missing: ClassVar[str] = "Please choose one of the texts."
+    missing: ClassVar[str] = "Please choose one of them."
     exposures: tuple[tuple[str, int], ...] = ()
+    tie: str = ""
 
-    def parsed(self, sent: str) -> int:
+    def parsed(self, sent: str) -> int | Answer:
+        if self.tie and sent == TIE:
+            return Answer(choice=TIE)
         try:
             return dict(self.exposures)[sent]
         except KeyError:

@@ -167,6 +167,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "continuous": ("minimum", "maximum", "low", "middle", "high"),
     "number": ("minimum", "maximum"),
     "choice": ("options",),
+    "output": (),
     "multiple": ("options",),
     "acknowledgement": ("high",),
     "text": ("minimum_length", "maximum_length", "is_long"),

@@ -113,21 +113,23 @@ def launch(
 
 
 def _open_to(study: Study, places: int) -> int:
-    """The lowest batch number at which the batches below it have so many places."""
+    """The lowest batch number at which the batches below it have so many places, those of third labels not counted."""
     total = 0
-    for number, wanted in (
-        study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted")
+    for number, wanted, origin in (
+        study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted", "origin")
     ):
         if total >= places:
             return number
-        total += wanted
+        total += wanted if origin != Batch.Origin.TOP_UP else 0
     last = study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").last()
     return last.number + 1 if last else 0
 
 
 def open_places(study: Study) -> int:
-    """How many places may be claimed in all, those taken included."""
-    batches = study.batches.exclude(origin=Batch.Origin.TEST).filter(number__lt=study.open_to)
+    """How many places may be claimed in all, those taken included; those of third labels are the design's own, beyond any cap."""
+    batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP]).filter(
+        number__lt=study.open_to
+    )
     return batches.aggregate(n=models.Sum("wanted"))["n"] or 0
 
 
@@ -141,7 +143,7 @@ def draw_more(study: Study, places: int, by=None) -> int:
         open_now = open_places(study)
         if study.cap is not None and open_now + places > study.cap:
             raise NotNow(f"The study is capped at {study.cap} places; {open_now} are open.")
-        there = batches.aggregate(n=models.Sum("wanted"))["n"] or 0
+        there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
         missing = open_now + places - there
         if missing > 0:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
@@ -149,12 +151,11 @@ def draw_more(study: Study, places: int, by=None) -> int:
             drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
             following = batches.order_by("number").last().number + 1
-            write_batches(
-                study,
-                drawn_batches(study, drawn_so_far, count),
-                wanted=study.annotators_per_batch,
-                first_number=following,
-            )
+            try:
+                drawn = drawn_batches(study, drawn_so_far, count)
+            except PoolSpent:
+                raise NotNow(f"There are not enough items left for {count} more batches.") from None
+            write_batches(study, drawn, wanted=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)

@@ -12,6 +12,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "continuous": ("a number between two ends", "value"),
     "number": ("a whole number", "value"),
     "choice": ("one of several answers", "choice"),
+    "output": ("one of the outputs shown", "chosen"),
     "multiple": ("any of several answers", "value"),
     "acknowledgement": ("a box to tick", "value"),
     "text": ("words", "text"),
@@ -76,6 +77,8 @@ class ScaleSpec:
                 return Tick(required, option=Option("1", self.high))
             case "text":
                 return Text(required, self.minimum_length, self.maximum_length, self.is_long)
+            case "output":
+                raise ValueError("A question about the outputs shown is asked under Two choices alone.")
         raise ValueError(f"a question on a {self.kind} scale has several fields")
 
     def option_fields(self) -> list[tuple[Option, Field]]:

@@ -152,3 +152,28 @@ def panel(study: Study, **columns) -> Recruitment:
         "return_full": "FULL-9",
     }
     return recruitment(study, "generic", pool="panel", settings=settings, **columns)
+
+
+def add_choice(study: Study, *, position=1, m=2, margin=None, text="Which is the better story?", **settings) -> Section:
+    """A section of two choices with one criterion, defined, and a planned comparison of each pair that it shows."""
+    section = Section.objects.create(
+        study=study, position=position, protocol="two_choice", m=m, settings={"noun": "story"} | settings
+    )
+    Question.objects.create(
+        section=section, position=1, key="better", text=text, scale={"kind": "output"}, criterion="naturalness",
+        help="**Natural**: could a native speaker have written it?",
+    )  # fmt: skip
+    systems = list(study.systems.order_by("name"))
+    for x, y in pairwise(systems):
+        Contrast.objects.create(study=study, x=y, y=x, expected=">", margin=margin)
+    return section
+
+
+def choice_study(
+    *, m=2, margin=None, systems=("alpha", "beta"), prompts=12, target_n=6, settings=None, by=None, **columns
+) -> Study:
+    """Two choices between two systems, launched; ``settings`` are the section's."""
+    defaults = {"instructions": "", "target_n": target_n, "prompts": prompts, "systems": systems}
+    study = draft_study(owner=by, **defaults | columns)
+    add_choice(study, m=m, margin=margin, **(settings or {}))
+    return launched(study, by)

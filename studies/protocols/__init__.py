@@ -5,7 +5,7 @@ rendered from are the frozen records below: nothing on them leads to a system, a
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
 from random import Random
@@ -45,12 +45,18 @@ class DrawnItem:
 @dataclass(frozen=True, slots=True)
 class Pool:
     """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by both, and the
-    section's items made in draft."""
+    section's items made in draft. ``turns`` (balanced coverage): of each prompt its place in the first pass, and the number of
+    this pass, both from 0: a protocol that shows parts of a prompt's outputs goes through them turn by turn."""
 
     prompts: Sequence[int]
     systems: Sequence[int]
     outputs: Mapping[tuple[int, int], tuple[int, ...]]
     items: Sequence[tuple[int, str]] = ()
+    turns: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+class PoolSpent(Exception):
+    """There is not enough left for one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,25 @@ class Block:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a stopping rule says of one comparison so far. ``evidence`` after each unit, on one scale with ``threshold``, tells no
+    side. ``verdict`` and ``estimate`` do: nobody sees them while the study is blind. ``remaining``: labels still to be expected.
+    """
+
+    name: str
+    rule: str
+    unit: str
+    evidence: tuple[float, ...]
+    threshold: float
+    is_decided: bool
+    verdict: str | None
+    stopped_at: int | None
+    n_overrun: int = 0
+    remaining: Mapping[str, Any] | None = None
+    estimate: Any = None
+
+
 class Protocol:
     """What a protocol says of itself. Only ``slug``, ``label``, ``asks`` and ``analyse`` must be given."""
 
@@ -220,11 +245,23 @@ class Protocol:
         return section.asked * max(1, section.m if self.has_items else 1)
 
     def settled(self, section, labels: Sequence[Any]) -> bool:
-        """Whether the answers to one item and question decide it."""
+        """Whether the answers to one item and question, in the order given, decide it."""
         return True
 
-    def unit_scores(self, frame, section, contrast):
-        """(unit, score in 0..1) in the order of claims, for sequential rules."""
+    def settles(self, section) -> bool:
+        """Whether an item of the section may want more answers than its batches have places (see ``settled``)."""
+        return False
+
+    def is_for_one_annotator(self, section) -> bool:
+        """Whether one and the same annotator answers all batches."""
+        return False
+
+    def stops(self, section) -> bool:
+        """Whether the section has a rule that may end the study before its target is reached."""
+        return False
+
+    def looks(self, claims, section, seed: str = "") -> list[Look]:
+        """What the section's stopping rule says of the planned labels so far (``analysis.claims``), a Look a comparison."""
         return []
 
     def analyse(self, frame, sections) -> list[Block]:
@@ -274,6 +311,6 @@ def choices():
 
 
 __all__ = [
-    "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Page", "PageItem", "PageQuestion", "Pool", "Problem",
-    "Protocol", "choices", "load", "question_asks", "register",
+    "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Look", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
+    "Problem", "Protocol", "choices", "load", "question_asks", "register",
 ]  # fmt: skip

@@ -14,6 +14,11 @@ class Survey(Protocol):
     def problems(self, section):
         if section.m:
             yield Problem("A survey shows no items: set m to 0.", "m")
+        for question in section.questions.all():
+            if (question.scale or {}).get("kind") == "output":
+                yield Problem(
+                    f"Question {question.key} asks for one of the outputs shown, and there is none.", "questions"
+                )
 
     def draw(self, section, pool, rng):
         return []

@@ -1,0 +1,285 @@
+"""Two-choice comparison: which of two outputs is better, by a criterion whose definition stays in sight.
+
+Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
+"""
+
+from itertools import combinations, pairwise
+
+from django import forms
+from django.db.models import Count, Q
+
+from studies.contrasts import of_systems
+from studies.fields import ExposureChoice
+
+from .. import Ask, DrawnItem, PoolSpent, Problem, Protocol, register
+
+PREFERENCE = "preference"
+RULES = {
+    "anytime": "an anytime-valid rule: the study may be looked at after every annotator, and closes itself when it is decided",
+    "first": "as in the paper, first crossing: Hoeffding's bound after each item, which is not valid at many looks",
+    "stays": "as in the paper's tables, crossing that stays: known only in hindsight, so the study never closes itself",
+    "none": "none: the study ends at its target",
+}
+STRATEGIES = {
+    "one": "one worker: each item once, by whoever comes",
+    "fixed": "fixed worker: each item once, all by the same annotator",
+    "majority": "N workers: each item by N, the majority decides",
+    "max_three": "max three workers: each item by two, a third where they disagree",
+    "any": "no strategy: items are labelled as often as they are drawn",
+}
+
+
+class TwoChoiceSettings(forms.Form):
+    pairs = forms.ChoiceField(
+        choices=[
+            ("all", "all pairs of systems"),
+            ("chain", "neighbouring systems, in the order of their names"),
+            ("chosen", "the pairs of the planned comparisons"),
+        ],
+        initial="all",
+        help_text="An item is a prompt with the outputs of one pair; m counts items.",
+    )
+    strategy = forms.ChoiceField(choices=list(STRATEGIES.items()), initial="one", label="labelling strategy")
+    workers = forms.IntegerField(
+        min_value=3, max_value=99, initial=3, label="N", help_text="For N workers: an odd number."
+    )
+    allows_tie = forms.BooleanField(required=False, initial=False, label="annotators may say that neither is better")
+    tie = forms.CharField(max_length=80, initial="They are equally good", label="words of a tie")
+    stopping = forms.ChoiceField(choices=list(RULES.items()), initial="anytime", label="stopping rule")
+    delta = forms.FloatField(
+        min_value=0.0001, max_value=0.2, initial=0.001, label="delta", help_text="For the paper's rules: 1 minus the confidence."
+    )  # fmt: skip
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
+    )
+
+    def clean_workers(self):
+        workers = self.cleaned_data["workers"]
+        if workers % 2 == 0:
+            raise forms.ValidationError("An even number has no majority: choose an odd one.")
+        return workers
+
+
+def settings_of(section) -> dict:
+    """The section's settings with every default filled in."""
+    return {name: section.settings.get(name, field.initial) for name, field in TwoChoiceSettings.base_fields.items()}
+
+
+def labels_wanted(settings) -> int | None:
+    """How many labels an item gets from its batch; None where the strategy does not say."""
+    places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
+    return places.get(settings["strategy"])
+
+
+@register
+class TwoChoice(Protocol):
+    slug = "two_choice"
+    label = "Two choices: which of two is better"
+    help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
+    settings_form = TwoChoiceSettings
+    source = "Thorleiksdóttir et al. 2022"
+
+    def estimands(self, section):
+        return {PREFERENCE: "P(x chosen over y)"}
+
+    # The design
+
+    def pairs(self, section, systems):
+        """The pairs (of ids, in the order of the systems' names) that the section shows."""
+        match settings_of(section)["pairs"]:
+            case "all":
+                return list(combinations(systems, 2))
+            case "chain":
+                return list(pairwise(systems))
+        if not hasattr(section, "_chosen_pairs"):  # the section is asked once a batch
+            planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section))
+            section._chosen_pairs = {frozenset(pair) for pair in planned.values_list("x_id", "y_id")}
+        return [pair for pair in combinations(systems, 2) if frozenset(pair) in section._chosen_pairs]
+
+    def draw(self, section, pool, rng):
+        """A pair of each prompt. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
+        drawn again; a strategy that counts labels ends there, with a batch that may be shorter."""
+        pairs = self.pairs(section, pool.systems)
+        if not pairs:
+            raise PoolSpent
+        drawn = []
+        for prompt in pool.prompts[: section.m]:
+            place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
+            if turn >= len(pairs) and settings_of(section)["strategy"] != "any":
+                continue
+            pair = pairs[(place + turn) % len(pairs)]
+            drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
+        if section.m and not drawn:
+            raise PoolSpent
+        return drawn
+
+    def problems(self, section):
+        questions = list(section.questions.all())
+        for question in questions:
+            if (question.scale or {}).get("kind") != "output":
+                yield Problem(f"Question {question.key} must be asked as one of the outputs shown.", "questions")
+            if question.x_id:
+                yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
+            if not question.help.strip():
+                yield Problem(
+                    f"Question {question.key} has no help: the criterion's definition would not be in sight.",
+                    "questions", False, f"no_definition:{question.key}",
+                )  # fmt: skip
+        if len(questions) > 1:
+            yield Problem(
+                "Several criteria are asked about the same pair: answers to one colour those to the others.",
+                "questions", False, "several_criteria",
+            )  # fmt: skip
+        if section.m < 1:
+            yield Problem("Annotators must see at least one pair.", "m")
+        yield from self._pair_problems(section)
+        yield from self._strategy_problems(section)
+        yield from self._stopping_problems(section)
+
+    def _pair_problems(self, section):
+        study = section.study
+        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+        pairs = {frozenset(pair) for pair in self.pairs(section, systems)}
+        if len(systems) > 1 and not pairs:
+            yield Problem("No pair is chosen: plan a comparison of two systems.", "contrasts")
+        planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
+        for contrast in planned:
+            if contrast.section_id in (None, section.pk) and frozenset((contrast.x_id, contrast.y_id)) not in pairs:
+                yield Problem(f"{contrast} is planned, but its pair is not shown here.", "contrasts")
+        wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
+        if wrong:
+            yield Problem(f"{wrong} ready-made items do not hold two outputs.", "batches")
+
+    def _strategy_problems(self, section):
+        study, settings = section.study, settings_of(section)
+        wanted = labels_wanted(settings)
+        if wanted is None:
+            return
+        if study.annotators_per_batch != wanted:
+            yield Problem(
+                f"The strategy wants {wanted} annotators for each batch; the study gives {study.annotators_per_batch}.",
+                "annotators_per_batch",
+            )
+        if study.coverage != study.Coverage.BALANCED:
+            yield Problem("A labelling strategy counts labels: it needs balanced coverage.", "coverage")
+        shown_to = section.arms.count() or study.arms.count()
+        if shown_to > 1:
+            yield Problem(
+                "Several arms see this section, each of them all items: an item gets the strategy's labels in each arm.",
+                "arms", settings["strategy"] == "max_three", "strategy_in_each_arm",
+            )  # fmt: skip
+        ready = study.batches.filter(origin="imported")
+        if ready.exists():
+            yield from self._ready_made_problems(section, ready, settings)
+        else:
+            yield from self._supply_problems(section, wanted)
+        if settings["strategy"] == "fixed" and study.target_n and study.batches_per_annotator < study.target_n:
+            yield Problem(
+                f"One annotator answers all {study.target_n} batches: allow so many batches each.",
+                "batches_per_annotator",
+            )
+
+    def _ready_made_problems(self, section, ready, settings):
+        twice = (
+            section.items.filter(placements__batch__in=ready).annotate(n=Count("placements")).filter(n__gt=1).count()
+        )
+        if twice:
+            yield Problem(
+                f"{twice} items lie in several ready-made batches: they get more labels than the strategy wants.",
+                "batches", settings["strategy"] == "max_three", "items_in_several_batches",
+            )  # fmt: skip
+        places = ready.count() * section.study.annotators_per_batch
+        if settings["strategy"] == "max_three" and section.study.target_n and section.study.target_n < places:
+            yield Problem(
+                f"All ready-made batches must be open for third labels: set the target to {places}.", "target_n"
+            )
+
+    def _supply_problems(self, section, wanted):
+        study = section.study
+        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+        whole = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
+        items = whole * len(self.pairs(section, systems))
+        places = items // max(1, section.m) * wanted
+        if study.target_n and items and study.target_n > places:
+            yield Problem(
+                f"{items} items in batches of {section.m} are {places} places under this strategy; the target is {study.target_n}.",
+                "target_n",
+            )
+
+    def _stopping_problems(self, section):
+        study, settings = section.study, settings_of(section)
+        if section.purpose != "live" or settings["stopping"] == "none":
+            return
+        if not study.target_n:
+            yield Problem(
+                "A stopping rule needs a budget: the target is the most annotators that it may take.", "target_n"
+            )
+        primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
+        mine = of_systems(primary, section, PREFERENCE, PREFERENCE)
+        if not mine:
+            yield Problem("The stopping rule looks at primary comparisons, and there is none.", "contrasts")
+        if settings["stopping"] == "anytime":
+            if settings["strategy"] == "fixed":
+                yield Problem(
+                    "The anytime-valid rule counts annotators; with a fixed worker there is one. Choose another rule.",
+                    "settings",
+                )
+            for contrast in mine:
+                if contrast.margin is None:
+                    yield Problem(
+                        f"{contrast} has no margin: that the two are equivalent can never be concluded, only that one is better.",
+                        "contrasts", False, f"no_margin_to_stop:{contrast}",
+                    )  # fmt: skip
+            if study.batches_per_annotator > 1:
+                yield Problem(
+                    "Annotators may take several batches: the stopping rule counts the first of each.",
+                    "batches_per_annotator", False, "first_batch_counts",
+                )  # fmt: skip
+        elif settings["stopping"] == "first":
+            yield Problem(
+                "Hoeffding's bound holds for one look at a number of items fixed beforehand. Looked at after every item it decides "
+                "between two equal systems far more often than delta says.",
+                "settings", False, "fixed_n_bound",
+            )  # fmt: skip
+
+    # An annotator's page
+
+    def asks(self, page):
+        tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
+        may_tie = bool(page.section.settings.get("allows_tie"))
+        return {
+            page.slot(question, item): Ask(
+                ExposureChoice(question.required, item.exposures, tie if may_tie else ""), question.id, stores="chosen",
+                item_id=item.id, position=item.position, text=question.text, help=question.help, skip_reasons=question.skip_reasons,
+            )
+            for item in page.items
+            for question in page.questions
+        }  # fmt: skip
+
+    # Collecting
+
+    def is_for_one_annotator(self, section):
+        return settings_of(section)["strategy"] == "fixed"
+
+    def settles(self, section):
+        return settings_of(section)["strategy"] == "max_three"
+
+    def settled(self, section, labels):
+        """Two that agree, be it on a tie, or three."""
+        return len(labels) > 2 or (len(labels) == 2 and labels[0] == labels[1])
+
+    def stops(self, section):
+        return section.purpose == "live" and settings_of(section)["stopping"] in ("anytime", "first")
+
+    def looks(self, claims, section, seed=""):
+        from .stopping import looks
+
+        return looks(claims, section, seed)
+
+    def analyse(self, frame, sections):
+        from .analysis import analyse
+
+        return analyse(frame, sections)
