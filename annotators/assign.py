@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from studies import audit
 from studies.guards import erasing
-from studies.models import Batch, Design, Item, Placement, Study
+from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response
@@ -122,7 +122,9 @@ def claim_batch(
         own = {a.batch_id: a for a in past if is_revivable(a)}
         first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
         choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
-        batch = _locked_first(choose)
+        is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
+        # Where all is one annotator's, whoever holds the first batch holds the study: newcomers meet at its lock.
+        batch = _locked_first(choose.filter(number=0) if is_newcomer else choose)
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
                 return Claim(WAIT)
@@ -131,7 +133,7 @@ def claim_batch(
             return Claim(
                 "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
             )
-        if _place_may_become_free(study):
+        if _place_may_become_free(study) or (is_newcomer and choose.exists()):
             return Claim(WAIT)
         full = next((a for a in past if a.released_reason == Released.FULL), None)
         return Claim(FULL, full or _turned_away(study, annotator, recruitment, origin, external_ids, trust))
@@ -208,10 +210,28 @@ def _place_may_become_free(study: Study) -> bool:
     return live.exists() or unsettled_items(study).exists()
 
 
+def is_for_one_annotator(study: Study) -> bool:
+    """Whether all batches are one annotator's. Nobody can be given several where the study does not say so: no query then."""
+    return study.batches_per_annotator > 1 and any(
+        REGISTRY[section.protocol].is_for_one_annotator(section)
+        for section in study.sections.all() if section.protocol in REGISTRY
+    )  # fmt: skip
+
+
+def settling_sections(study: Study) -> list[Section]:
+    """Sections whose items may want more answers than their batches have places."""
+    return [
+        section for section in study.sections.all()
+        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles(section)
+    ]  # fmt: skip
+
+
 def unsettled_items(study: Study) -> QuerySet[Item]:
-    """Items of sections whose protocol may ask for more answers."""
-    waiting = [slug for slug, protocol in REGISTRY.items() if getattr(protocol, "settles", False)]
-    return Item.objects.filter(study=study, section__protocol__in=waiting, settled_at=None)
+    """Items that may be given to one more annotator: open, of such sections, and not decided."""
+    open_now = Placement.objects.filter(
+        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=settling_sections(study)
+    )
+    return Item.objects.filter(Exists(open_now), study=study, kind=Item.Kind.LIVE, settled_at=None, retired_in=None)
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from studies import jobs, lifecycle
 from studies.models import Study
 
-from . import assign, monitor
+from . import assign, monitor, settle
 from .models import Assignment, PanelIdentity
 
 logger = logging.getLogger("heval.annotators")
@@ -18,6 +18,12 @@ logger = logging.getLogger("heval.annotators")
 def give_back_expired_places() -> int:
     """Places whose time is over go to the next person."""
     return assign.sweep()
+
+
+@jobs.every(60)
+def settle_items() -> int:
+    """Items whose annotators disagree are given to one more, where the labelling strategy says so."""
+    return settle.settle_everywhere()
 
 
 @jobs.every(60)
