@@ -3,7 +3,7 @@
 from studies import jobs
 from studies.models import Job
 
-from . import parquet  # noqa: F401 - registers the job that writes Parquet files
+from . import parquet, watch  # parquet registers the job that writes Parquet files
 from .replacing import replace_everywhere
 from .report import BadParameters
 from .runs import run_analysis
@@ -14,6 +14,12 @@ from .snapshot import Busy
 def replace_who_left() -> int:
     """Studies that count people kept, or replace those excluded, open the places of those who left."""
     return replace_everywhere()
+
+
+@jobs.every(60)
+def look_at_stopping_rules() -> int:
+    """Studies with a stopping rule are looked at when somebody has submitted or left since the last look."""
+    return watch.look_everywhere()
 
 
 @jobs.register("analyse", exclusive=True, readable=(BadParameters, Busy))

@@ -1,0 +1,127 @@
+"""Claims in their order, and every label that they plan: what sequential rules take in."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import F, Max, Q, TextField
+from django.db.models.functions import Cast
+
+from annotators.models import Assignment, Response
+from studies.models import Batch, Exposure, Item, Placement, Question, Study
+
+from .flat import pseudonym
+from .frames import checked_origins
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMNS = (
+    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "section", "question", "item", "item_number", "pair",
+    "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id",
+)  # fmt: skip
+
+
+def number_claims(study: Study) -> int:
+    """Give newly seen claims the next numbers of the queue, in the order in which they were made. The study is locked.
+
+    A number is never changed. Third labels stand outside the queue.
+    """
+    new = list(
+        Assignment.objects.filter(study=study, queue_number=None, origin=Assignment.Origin.LIVE, batch__isnull=False)
+        .exclude(batch__origin=Batch.Origin.TOP_UP)
+        .order_by("claimed_at", "pk")
+        .only("pk")
+    )
+    last = Assignment.objects.filter(study=study).aggregate(last=Max("queue_number"))["last"] or 0
+    for number, assignment in enumerate(new, last + 1):
+        assignment.queue_number = number
+    Assignment.objects.bulk_update(new, ["queue_number"], batch_size=500)
+    return len(new)
+
+
+def claims_frame(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame":
+    """Every label planned in a batch that was claimed, given or not: a row an assignment, item and question.
+
+    ``claim`` counts claims in their order. ``is_settled``: submitted in time, or released. A released assignment counts with what
+    it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said.
+    ``attrs["items"]``: (section, number, names of the systems) of all live items, claimed or not.
+    """
+    import pandas as pd
+
+    claims = _claims(study, checked_origins(origins))
+    given = _given(study, claims)
+    told = {assignment for assignment, *_ in given}
+    claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in told}
+    items = _items(study)
+    asked: dict[int, list[tuple[int, str]]] = {}
+    for section, pk, key in Question.objects.filter(section__study=study).values_list("section_id", "pk", "key"):
+        asked.setdefault(section, []).append((pk, key))
+    placed: dict[int, list[int]] = {}
+    batches = {row["batch"] for row in claims.values()}
+    rows = Placement.objects.filter(batch__study=study).order_by("batch", "number").values_list("batch_id", "item_id")
+    for batch, item in rows:
+        if batch in batches and item in items:
+            placed.setdefault(batch, []).append(item)
+    made: list[tuple[Any, ...]] = []
+    for pk, claim in claims.items():
+        head = (claim["claim"], pk, claim["annotator"], claim["is_settled"], claim["is_submitted"], claim["is_top_up"])
+        for item in placed.get(claim["batch"], ()):
+            position, number, pair, section = items[item]
+            for question, key in asked.get(section, ()):
+                answer = given.get((pk, item, question))
+                made.append(
+                    (*head, position, key, f"s{position}.{number}", number, pair, answer is not None, *(answer or (None, "", "", "", "", 0)))
+                )  # fmt: skip
+    frame = pd.DataFrame(made, columns=list(COLUMNS))
+    frame.attrs = {"items": sorted((position, number, pair) for position, number, pair, _ in items.values())}
+    return frame
+
+
+def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
+    """Assignments with a batch, in the order of their claims."""
+    rows = (
+        Assignment.objects.filter(study=study, origin__in=origins, batch__isnull=False)
+        .order_by(F("queue_number").asc(nulls_last=True), "claimed_at", "pk")
+        .values_list(
+            "pk", "batch_id", "batch__origin", "annotator__code", "released_at", "submitted_at", "is_late", "withdrawn_at"
+        )
+    )  # fmt: skip
+    found: dict[int, dict[str, Any]] = {}
+    names: dict[Any, str] = {}
+    for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn) in enumerate(rows, 1):
+        name = names.setdefault(code, pseudonym(study, code))
+        found[pk] = {
+            "claim": number, "batch": batch, "annotator": name, "is_top_up": origin == Batch.Origin.TOP_UP, "is_released": released is not None,
+            "released_at": released, "is_submitted": submitted is not None and not is_late,
+            "is_settled": released is not None or submitted is not None, "is_withdrawn": withdrawn is not None,
+        }  # fmt: skip
+    return found
+
+
+def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
+    """(assignment, item, question) > what was said in time."""
+    rows = (
+        Response.objects.filter(assignment__study=study, item__isnull=False, assignment__withdrawn_at=None)
+        .filter(Q(assignment__released_at=None) | Q(received_at__lte=F("assignment__released_at")))
+        .annotate(received_text=Cast("received_at", TextField()))
+        .values_list(
+            "assignment_id", "item_id", "question_id", "chosen__output__system__name", "choice", "skip_reason", "label", "received_text", "pk"
+        )
+    )  # fmt: skip
+    return {
+        (assignment, item, question): tuple(said)
+        for assignment, item, question, *said in rows.iterator(2000)
+        if assignment in claims
+    }
+
+
+def _items(study: Study) -> dict[int, tuple[int, int, str, int]]:
+    """item > (section's position, its number, the names of its systems, the section)."""
+    systems: dict[int, list[str]] = {}
+    for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
+        systems.setdefault(item, []).append(system)
+    rows = Item.objects.filter(study=study, kind=Item.Kind.LIVE, section__purpose="live", retired_in=None)
+    return {
+        pk: (position, number, "\x1f".join(sorted(systems.get(pk, ()))), section)
+        for pk, position, number, section in rows.values_list("pk", "section__position", "number", "section_id")
+    }

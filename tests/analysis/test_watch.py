@@ -1,0 +1,206 @@
+"""Stopping rules while a study runs: claims in order, what may be seen, and that a study closes itself once."""
+
+import json
+import random
+
+import pytest
+
+from analysis import watch
+from analysis.claims import claims_frame, number_claims
+from analysis.watch import look, look_everywhere, watched
+from annotators import assign, settle
+from annotators.models import Assignment
+from studies import jobs, lifecycle
+from studies.models import AuditEvent, Job, Study
+from tests.annotators.test_races import all_at_once
+from tests.annotators.test_settle import MAX_THREE, choosing
+from tests.builders import choice_study, spa_study
+from tests.players import claimed, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+def many(study, n, chance, seed=1, first=0):
+    """``n`` people, each of whose choices is beta with this chance."""
+    rng = random.Random(seed)
+    for number in range(first, first + n):
+        choosing(study, f"p{number}", lambda item: "beta" if rng.random() < chance else "alpha")
+
+
+def now(study):
+    return Study.objects.get(pk=study.pk)
+
+
+def test_claims_are_numbered_in_their_order_and_keep_their_numbers():
+    study = choice_study(target_n=5, prompts=12)
+    first, second = claimed(study, "a"), claimed(study, "b")
+    assert number_claims(study) == 2 and number_claims(study) == 0
+    third = claimed(study, "c")
+    assert number_claims(study) == 1
+    numbers = dict(Assignment.objects.values_list("pk", "queue_number"))
+    assert numbers == {first.pk: 1, second.pk: 2, third.pk: 3}
+
+
+def test_units_wait_for_the_first_open_claim():
+    study = choice_study(target_n=5, prompts=12)
+    slow = claimed(study, "slow")
+    choosing(study, "quick", lambda item: "beta")
+    look(study)
+    assert watched(now(study)).looks[0].evidence == ()
+    assign.release(slow.pk, "expired")
+    assert len(watched(now(study)).looks[0].evidence) == 1  # who left without a word is passed over
+
+
+def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
+    study = choice_study(target_n=5, prompts=12, m=2)
+    left = choosing(study, "left", lambda item: "beta", until="s1.p2")
+    assign.release(left.pk, "expired")
+    (found,) = watched(now(study)).looks
+    assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
+    # What is sent afterwards is late, and was not there when the claim was passed.
+    claims = claims_frame(now(study))
+    assert claims["is_given"].tolist().count(True) == 1
+
+
+def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
+    study = choice_study(target_n=5, prompts=12, m=2)
+    gone = choosing(study, "gone", lambda item: "beta")
+    look(study)
+    assign.withdraw(gone)
+    assert claims_frame(now(study))["is_given"].sum() == 0
+
+
+def test_third_labels_stand_outside_the_queue():
+    study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
+    choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
+    settle.settle(study)
+    choosing(study, "c", lambda item: "beta")
+    number_claims(study)
+    assert Assignment.objects.filter(queue_number=None).count() == 1
+    claims = claims_frame(now(study))
+    assert claims["is_top_up"].sum() == 2
+    (found,) = watched(now(study)).looks
+    assert len(found.evidence) == 2
+
+
+def test_the_study_closes_itself_when_one_is_better_and_tells_the_log_once():
+    study = choice_study(target_n=40, prompts=200, m=5)
+    many(study, 12, 0.95)
+    shown = look(study)
+    assert shown["is_over"] and now(study).state == "closing"
+    look(study)
+    (event,) = AuditEvent.objects.filter(study=study, verb="decide")
+    (told,) = event.data["outcomes"]
+    assert told["verdict"] == "a_better" and told["comparison"].startswith("beta > alpha") and told["stopped_at"] <= 12
+    assert AuditEvent.objects.filter(study=study, verb="close").count() == 1
+
+
+def test_without_a_difference_it_says_equivalent():
+    study = choice_study(target_n=60, prompts=600, m=10, margin=0.15)
+    for number in range(60):
+        state = [number % 2]
+
+        def alternating(item, state=state):
+            state[0] += 1
+            return "beta" if state[0] % 2 else "alpha"
+
+        choosing(study, f"p{number}", alternating)
+        if number % 10 == 9 and look(study)["is_over"]:
+            break
+    (event,) = AuditEvent.objects.filter(study=study, verb="decide")
+    assert event.data["outcomes"][0]["verdict"] == "equivalent"
+
+
+def test_a_spent_budget_closes_it_too():
+    study = choice_study(target_n=4, prompts=8, m=2)
+    many(study, 4, 0.5)
+    assert look(study)["is_over"]
+    assert AuditEvent.objects.get(study=study, verb="decide").data["outcomes"][0]["verdict"] == "budget_exhausted"
+
+
+def test_a_budget_is_not_spent_while_an_item_wants_a_third_label():
+    study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
+    choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
+    assert not look(study)["is_over"] and now(study).state == "launched"
+    settle.settle(study)
+    assert not look(study)["is_over"]
+    choosing(study, "c", lambda item: "beta")
+    settle.settle(study)
+    assert look(study)["is_over"]
+
+
+def test_the_papers_rule_closes_at_the_first_crossing_in_item_order():
+    study = choice_study(target_n=30, prompts=60, m=2, settings={"stopping": "first", "delta": 0.01})
+    many(study, 4, 1.0)
+    assert not look(study)["is_over"]
+    many(study, 2, 1.0, first=4)  # ten unanimous answers decide at delta .01
+    shown = look(study)
+    assert shown["is_over"] and shown["looks"][0]["points"][-1][1] > 1 and shown["looks"][0]["unit"] == "item"
+    (told,) = AuditEvent.objects.get(study=study, verb="decide").data["outcomes"]
+    assert (told["verdict"], told["stopped_at"]) == ("a_better", 10)
+
+
+def test_the_papers_rule_waits_for_the_first_item_that_is_not_answered():
+    study = choice_study(target_n=30, prompts=60, m=2, settings={"stopping": "first", "delta": 0.01})
+    claimed(study, "slow")
+    many(study, 8, 1.0)
+    assert look(study)["looks"][0]["n"] == 0
+
+
+def test_what_is_shown_while_blind_tells_no_side():
+    """The same answers for either system give the same look, byte for byte."""
+    shown = []
+    for chance in (0.8, 0.2):
+        study = choice_study(target_n=40, prompts=120, m=3)
+        rng = random.Random(3)
+        for number in range(8):
+            better, worse = ("beta", "alpha") if chance > 0.5 else ("alpha", "beta")
+            choosing(study, f"p{number}", lambda item, b=better, w=worse: b if rng.random() < 0.8 else w)
+        result = look(study)["looks"][0]
+        result.pop("remaining")
+        shown.append(json.dumps(result))
+        assert "verdict" not in result and "estimate" not in result
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("rule", ["none", "stays"])
+def test_without_a_rule_nobody_looks(rule):
+    study = choice_study(target_n=2, prompts=8, m=2, settings={"stopping": rule})
+    many(study, 2, 1.0)
+    assert look_everywhere() == 0 and look(study) == {"looks": [], "is_over": False}
+    assert now(study).state == "launched"
+
+
+def test_a_look_is_asked_for_once_for_what_has_come_and_the_last_one_is_kept():
+    study = choice_study(target_n=30, prompts=60, m=2)
+    submitted(spa_study(target_n=2), "a")
+    assert look_everywhere() == 0
+    many(study, 1, 0.5)
+    assert look_everywhere() == 1 and look_everywhere() == 1  # it still waits
+    jobs.run_waiting()
+    assert look_everywhere() == 0
+    many(study, 1, 0.5, first=1)
+    assert look_everywhere() == 1
+    jobs.run_waiting()
+    (job,) = Job.objects.filter(kind=watch.KIND)
+    assert job.state == "done" and job.result["looks"][0]["n"] == 2
+    assert job.result["looks"][0]["remaining"]["labels_left"] == 56
+
+
+def test_a_paused_study_may_decide_and_a_closed_one_is_left_alone():
+    study = choice_study(target_n=40, prompts=200, m=5)
+    many(study, 12, 0.95)
+    lifecycle.pause(now(study))
+    assert look(now(study))["is_over"] and now(study).state == "closing"
+    assert look(now(study)) == {"looks": [], "is_over": True}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_looks_at_once_close_it_once():
+    study = choice_study(target_n=40, prompts=200, m=5)
+    many(study, 12, 0.95)
+    all_at_once(lambda _: look(study), range(6), 6)
+    assert AuditEvent.objects.filter(study=study, verb="decide").count() == 1
+    assert AuditEvent.objects.filter(study=study, verb="close").count() == 1
+    numbers = Assignment.objects.filter(study=study).order_by("pk").values_list("queue_number", flat=True)
+    assert list(numbers) == list(range(1, 13))
