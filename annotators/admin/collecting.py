@@ -15,6 +15,7 @@ from studies.lifecycle import NotNow
 from studies.models import Study
 
 from .. import monitor
+from ..evidence import evidence_of
 from ..models import Inquiry
 from ..pages import page_words
 from ..preview import NAMES, inert, preview
@@ -54,6 +55,7 @@ class InquiryAdmin(ReadOnly):
         total, arms = monitor.places(study)
         recruitments = list(study.recruitments.order_by("pk"))
         inquiries = list(monitor.inquiries(study)[:200])
+        looked, evidence = evidence_of(study)
         context = {
             "title": "Collecting",
             "total": total,
@@ -71,6 +73,8 @@ class InquiryAdmin(ReadOnly):
             "list_url": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
             "may_edit": may(request, study.pk, EDIT),
             "is_blind": study.state != Study.State.CLOSED and not study.unblinded_at,
+            "looked": looked,
+            "evidence": evidence,
             "acts": acts.offered(request, study),
             "per_hour_aim": study.wage_per_hour,
         }

@@ -1,0 +1,81 @@
+"""How far a study's stopping rule has come, as a figure: the evidence after each unit, the threshold, and no side."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from studies.models import Job, Study
+
+WIDTH, HEIGHT = 560, 200
+LEFT, RIGHT, TOP, BOTTOM = 52, 16, 14, 40
+RULES = {
+    "anytime": "Evidence (e-process, powers of ten)",
+    "first": "Distance from one half, in widths of Hoeffding's bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One comparison's figure in the pixels of its box, and the words under it."""
+
+    name: str
+    axis: str
+    unit: str
+    n: int
+    now: float | None
+    threshold: float
+    is_decided: bool
+    remaining: Mapping[str, Any] | None
+    path: str
+    line: float
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+    width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
+
+
+def evidence_of(study: Study) -> tuple[Job | None, list[Evidence]]:
+    """The last look at the study's stopping rule, and its figures; none before anybody has looked."""
+    job = study.jobs.filter(kind="look", state=Job.State.DONE).order_by("-pk").first()
+    return job, [_figure(look) for look in (job.result or {}).get("looks", [])] if job else []
+
+
+def _figure(look: Mapping[str, Any]) -> Evidence:
+    points = look["points"]
+    high = max([look["threshold"] * 1.15, *(value for _, value in points)])
+    low = min([0.0, *(value for _, value in points)])
+    last = max(1, look["n"])
+
+    def across(n: float) -> float:
+        return round(LEFT + (WIDTH - RIGHT - LEFT) * n / last, 1)
+
+    def down(value: float) -> float:
+        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - low) / (high - low), 1)
+
+    start = [(0, 0.0), *points] if points else []
+    step = _step(high - low)
+    return Evidence(
+        name=look["name"], axis=RULES.get(look["rule"], ""), unit=look["unit"], n=look["n"],
+        now=points[-1][1] if points else None, threshold=look["threshold"], is_decided=look["is_decided"],
+        remaining=look["remaining"], path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
+        line=down(look["threshold"]),
+        x_ticks=tuple(Tick(across(n), f"{n:g}") for n in _ticks(0, last, max(1.0, _step(last)))),
+        y_ticks=tuple(Tick(down(value), f"{value:g}") for value in _ticks(low, high, step)),
+    )  # fmt: skip
+
+
+def _step(span: float) -> float:
+    """A round number of which four or so fill the span."""
+    size = 10.0 ** (len(str(int(span))) - 1) if span >= 1 else 0.1
+    return next((size * times for times in (0.2, 0.5, 1, 2) if span / (size * times) <= 5), size * 5)
+
+
+def _ticks(low: float, high: float, step: float) -> list[float]:
+    first = int(low / step) if low >= 0 else -int(-low / step)
+    return [round(n * step, 4) for n in range(first, int(high / step) + 1)]

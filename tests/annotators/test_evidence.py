@@ -1,0 +1,64 @@
+"""The figure of a stopping rule on the collecting page: evidence, threshold, labels to expect, and nothing else while blind."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from annotators.evidence import evidence_of
+from studies import jobs
+from studies.models import Study
+from tests.analysis.test_watch import many
+from tests.annotators.test_settle import choosing
+from tests.builders import choice_study, user
+
+pytestmark = pytest.mark.django_db
+
+
+def looked_at(study):
+    jobs.submit("look", study=study)
+    jobs.run_waiting()
+    return Study.objects.get(pk=study.pk)
+
+
+def page_of(study):
+    client = Client()
+    client.force_login(user("owner", is_superuser=True))
+    response = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_before_the_first_look_there_is_no_figure():
+    study = choice_study(target_n=5)
+    assert evidence_of(study) == (None, []) and "Stopping rule" not in page_of(study)
+
+
+def test_the_figure_shows_evidence_threshold_and_what_is_to_be_expected():
+    study = choice_study(target_n=40, prompts=80, m=2)
+    many(study, 5, 0.6)
+    page = page_of(looked_at(study))
+    assert "Stopping rule" in page and "Which side is ahead is told when it is closed" in page
+    assert "of 1.30 after 5 annotators" in page and re.search(r"labels (are to be expected|that are left)", page)
+    (path,) = re.findall(r'<polyline points="([^"]+)"', page)
+    places = [tuple(map(float, pair.split(","))) for pair in path.split()]
+    assert len(places) == 6 and [x for x, _ in places] == sorted({x for x, _ in places})
+    assert all(0 <= x <= 560 and 0 <= y <= 200 for x, y in places)
+    assert not re.search(r"a_better|b_better|verdict|share of", page)
+
+
+def test_a_look_without_units_has_words_and_no_path():
+    study = choice_study(target_n=40, prompts=80, m=2)
+    choosing(study, "a", lambda item: "beta", until="s1.p2")
+    page = page_of(looked_at(study))
+    assert "nothing has entered yet" in page and "<polyline" not in page
+
+
+def test_a_long_path_is_thinned_and_keeps_its_end():
+    study = choice_study(target_n=40, prompts=80, m=2)
+    many(study, 2, 0.5)
+    job = looked_at(study).jobs.get(kind="look")
+    look = job.result["looks"][0] | {"n": 900, "points": [[n, n / 1000] for n in range(1, 900, 4)]}
+    type(job).objects.filter(pk=job.pk).update(result={"looks": [look]})
+    (figure,) = evidence_of(study)[1]
+    assert len(figure.x_ticks) <= 7 and len(figure.y_ticks) <= 9 and figure.n == 900
