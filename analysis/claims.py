@@ -1,6 +1,7 @@
 """Claims in their order, and every label that they plan: what sequential rules take in."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Max, Q, TextField
@@ -39,12 +40,24 @@ def number_claims(study: Study) -> int:
     return len(new)
 
 
-def claims_frame(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame":
+@dataclass(frozen=True, slots=True, eq=False)
+class Claims:
+    """``rows``: a row a planned label, see ``claims_of``. ``items``: (section, number, names of the systems) of all live items,
+    claimed or not. It lies among a frame's attributes, which pandas copies at every step: this one stays what it is.
+    """
+
+    rows: "DataFrame"
+    items: tuple[tuple[int, int, str], ...]
+
+    def __deepcopy__(self, memo: Any) -> "Claims":
+        return self
+
+
+def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
     """Every label planned in a batch that was claimed, given or not: a row an assignment, item and question.
 
     ``claim`` counts claims in their order. ``is_settled``: submitted in time, or released. A released assignment counts with what
     it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said.
-    ``attrs["items"]``: (section, number, names of the systems) of all live items, claimed or not.
     """
     import pandas as pd
 
@@ -72,9 +85,8 @@ def claims_frame(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame
                 made.append(
                     (*head, position, key, f"s{position}.{number}", number, pair, answer is not None, *(answer or (None, "", "", "", "", 0)))
                 )  # fmt: skip
-    frame = pd.DataFrame(made, columns=list(COLUMNS))
-    frame.attrs = {"items": sorted((position, number, pair) for position, number, pair, _ in items.values())}
-    return frame
+    live = sorted((position, number, pair) for position, number, pair, _ in items.values())
+    return Claims(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
 
 
 def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:

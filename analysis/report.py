@@ -18,8 +18,9 @@ from studies.design import canonical, design_of, mismatch, sha256_of
 from studies.models import Study
 from studies.protocols import REGISTRY, Block
 
-from . import exclusions, sentences, tables
+from . import choice_report, exclusions, sentences, tables
 from .attrition import attrition
+from .claims import Claims, claims_of
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
 from .snapshot import snapshot
@@ -54,6 +55,7 @@ class Read:
     mismatch: str
     design_now: str
     data_sha256: str
+    claims: Claims | None = None
 
 
 def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def build_report(
         "problems": problems,
         "n_problems": len(problems) - len(read.responses.attrs["problems"]) + read.responses.attrs["n_problems"],
     }  # fmt: skip
-    result["conclusions"] = sentences.conclusions(blocks)
+    result["conclusions"] = sentences.conclusions(blocks) + choice_report.conclusions(blocks)
     result["tables"] = _tables(result, read)
     by_name = {one["name"]: one for one in result["tables"]}
     result["summary"] = sentences.summary(blocks, by_name.get("ways_of_counting"))
@@ -153,6 +155,8 @@ def _read(study: Study, origins: list[str]) -> Read:
     """All that a report rests on, from one moment of the database."""
     study = Study.objects.get(pk=study.pk)
     responses, assignments = responses_frame(study, origins), assignments_frame(study, origins)
+    sections = list(study.sections.order_by("position"))
+    reads_claims = any(section.protocol in REGISTRY and REGISTRY[section.protocol].reads_claims for section in sections)
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
@@ -162,8 +166,9 @@ def _read(study: Study, origins: list[str]) -> Read:
         for design in study.designs.order_by("version")
     ]  # fmt: skip
     return Read(
-        study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), list(study.sections.order_by("position")),
+        study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses),
+        claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
 
 
@@ -212,6 +217,7 @@ def _analyses(
         "is_after_tau": bool(tau and tau.excludes and tau.failed),
         "is_amended": len({v for v in frame["design_version"] if v == v}) > 1,
         "latest_version": max((version["version"] for version in read.versions), default=None),
+        "claims": read.claims,
     }  # fmt: skip
     live: dict[str, list[Any]] = {}
     for section in read.sections:
@@ -329,6 +335,7 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
         *tables.table_1(blocks, result["parameters"]["star_scheme"]),
         tables.agreement(every_method),
         tables.likert(blocks),
+        *choice_report.tables(blocks),
         tables.rules(flow),
         tables.overlaps(flow),
         tables.by_arm(flow),
@@ -437,6 +444,8 @@ def figures(blocks: list[dict[str, Any]], parameters: Mapping[str, Any]) -> list
             "Change of P[x > y]", 0.0,
             [point | {"series": e["settings"]["rule"], "label": f"{point['label']}: {e['settings']['rule']}"}
              for e, point in zip(changes, points(changes, ""), strict=True)])  # fmt: skip
+    add("choices", "Share of choices for x", f"Points are shares, lines {percent} intervals (a confidence sequence under a stopping rule); 50 % is no preference.",
+        "P(x chosen)", 0.5, sorted(choice_report.points(blocks), key=lambda row: row["label"]), [0, 1])  # fmt: skip
     add("means", "Mean rating of each system", f"In points of the scale, every annotator weighing the same, with {percent} confidence intervals.",
         "Mean rating", None, points(tables.estimates_of(blocks, "rating.means"), "mean", lambda e: f"{e['settings']['system']} ({e['settings']['question']})"))  # fmt: skip
     return made

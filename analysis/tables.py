@@ -583,7 +583,8 @@ def _cycle_words(estimate: Mapping[str, Any]) -> str:
 def ranking(blocks: Blocks) -> list[Table]:
     """Strengths of the systems, and the chances that the fitted model gives each pair beside those stated."""
     found = []
-    for place, block in enumerate(block for block in blocks if block["name"] == "spa.ranking"):
+    rankings = ("spa.ranking", "choice.ranking")
+    for place, block in enumerate(block for block in blocks if block["name"] in rankings):
         verdict, where = block["verdict"], block["title"].partition("(")[2].rstrip(")")
         named = [e for e in block["estimates"] if e["detail"].get("system")]
         named.sort(key=lambda e: (e["estimate"] is None, -(e["estimate"] or 0.0), e["detail"]["system"]))

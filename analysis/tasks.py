@@ -3,7 +3,7 @@
 from studies import jobs
 from studies.models import Job
 
-from . import parquet, watch  # parquet registers the job that writes Parquet files
+from . import watch  # parquet registers the job that writes Parquet files
 from .replacing import replace_everywhere
 from .report import BadParameters
 from .runs import run_analysis

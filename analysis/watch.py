@@ -15,7 +15,7 @@ from studies import audit, jobs, lifecycle
 from studies.models import Job, Study
 from studies.protocols import REGISTRY, Look
 
-from .claims import claims_frame, number_claims
+from .claims import claims_of, number_claims
 
 KIND = "look"
 OPEN = (Study.State.LAUNCHED, Study.State.PAUSED)
@@ -68,7 +68,7 @@ def stopping_sections(study: Study) -> list[Any]:
 
 def watched(study: Study) -> Watched:
     """Look at the study as it is now."""
-    claims = claims_frame(study)
+    claims = claims_of(study)
     looks: list[Look] = []
     for section in stopping_sections(study):
         looks += REGISTRY[section.protocol].looks(claims, section, str(study.code))

@@ -197,6 +197,8 @@ class Protocol:
     has_items = True
     # The kind of scale (studies.scales.KINDS) with which a new question begins.
     question_kind = "percent"
+    # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
+    reads_claims = False
     # The paper and section that it implements.
     source = ""
 

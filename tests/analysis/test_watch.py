@@ -6,7 +6,7 @@ import random
 import pytest
 
 from analysis import watch
-from analysis.claims import claims_frame, number_claims
+from analysis.claims import claims_of, number_claims
 from analysis.watch import look, look_everywhere, watched
 from annotators import assign, settle
 from annotators.models import Assignment
@@ -58,7 +58,7 @@ def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
     (found,) = watched(now(study)).looks
     assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
     # What is sent afterwards is late, and was not there when the claim was passed.
-    claims = claims_frame(now(study))
+    claims = claims_of(now(study)).rows
     assert claims["is_given"].tolist().count(True) == 1
 
 
@@ -67,7 +67,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     gone = choosing(study, "gone", lambda item: "beta")
     look(study)
     assign.withdraw(gone)
-    assert claims_frame(now(study))["is_given"].sum() == 0
+    assert claims_of(now(study)).rows["is_given"].sum() == 0
 
 
 def test_third_labels_stand_outside_the_queue():
@@ -77,7 +77,7 @@ def test_third_labels_stand_outside_the_queue():
     choosing(study, "c", lambda item: "beta")
     number_claims(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
-    claims = claims_frame(now(study))
+    claims = claims_of(now(study)).rows
     assert claims["is_top_up"].sum() == 2
     (found,) = watched(now(study)).looks
     assert len(found.evidence) == 2
@@ -155,7 +155,7 @@ def test_what_is_shown_while_blind_tells_no_side():
         rng = random.Random(3)
         for number in range(8):
             better, worse = ("beta", "alpha") if chance > 0.5 else ("alpha", "beta")
-            choosing(study, f"p{number}", lambda item, b=better, w=worse: b if rng.random() < 0.8 else w)
+            choosing(study, f"p{number}", lambda item, b=better, w=worse, r=rng: b if r.random() < 0.8 else w)
         result = look(study)["looks"][0]
         result.pop("remaining")
         shown.append(json.dumps(result))

@@ -80,6 +80,7 @@ class TwoChoice(Protocol):
     label = "Two choices: which of two is better"
     help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
     settings_form = TwoChoiceSettings
+    reads_claims = True
     source = "Thorleiksdóttir et al. 2022"
 
     def estimands(self, section):

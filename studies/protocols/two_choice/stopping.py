@@ -7,7 +7,7 @@ divided by their number.
 Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``analysis.stats.sequential`` for the other.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from studies.contrasts import Comparison
 
@@ -15,14 +15,11 @@ from .. import Look
 from . import settings_of
 from .labels import about, comparisons, final_answers, pair_of
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 FUTURES = 200
 
 
-def looks(claims: "DataFrame", section: Any, seed: str = "") -> list[Look]:
-    """What the section's rule says of each primary comparison."""
+def looks(claims: Any, section: Any, seed: str = "") -> list[Look]:
+    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.claims``."""
     settings = settings_of(section)
     mine = [one for one in comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":
@@ -32,7 +29,7 @@ def looks(claims: "DataFrame", section: Any, seed: str = "") -> list[Look]:
     return []
 
 
-def anytime_look(claims: "DataFrame", section: Any, compared: Comparison, *, level: float, seed: str = "") -> Look:
+def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: float, seed: str = "") -> Look:
     """The e-process of a comparison and where it stands; ``level`` is the confidence, for all looks together."""
     import math
 
@@ -41,12 +38,15 @@ def anytime_look(claims: "DataFrame", section: Any, compared: Comparison, *, lev
     from analysis.stats import sequential
     from analysis.stats.seeds import generator
 
-    rows = about(claims[~claims["is_top_up"]], compared)
+    rows = about(claims.rows[~claims.rows["is_top_up"]], compared)
     units = sequential.annotator_units(
         rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["claim"].to_numpy(np.int64),
         is_settled=rows["is_settled"].to_numpy(bool),
     )  # fmt: skip
-    found = sequential.sequential_test(units.values, level=level, margin=compared.margin, annotators=units.annotators)
+    found = sequential.sequential_test(
+        units.values, level=level, margin=compared.margin, annotators=units.annotators,
+        estimand="annotator-weighted mean of P[x chosen] over the items shown",
+    )  # fmt: skip
     is_decided = found.stopped_at is not None
     each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
     target = section.study.target_n or 0
@@ -71,17 +71,17 @@ def anytime_look(claims: "DataFrame", section: Any, compared: Comparison, *, lev
     )  # fmt: skip
 
 
-def paper_look(claims: "DataFrame", section: Any, compared: Comparison) -> Look:
+def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
     """The paper's bound at its first crossing, over the longest run of items, in item order, that want no more labels."""
     import numpy as np
 
     from analysis.stats import sequential
 
     delta = settings_of(section)["delta"]
-    rows = about(claims[claims["is_given"] & claims["is_settled"]], compared)
+    rows = about(claims.rows[claims.rows["is_given"] & claims.rows["is_settled"]], compared)
     answers = final_answers(rows, section)
     pair = pair_of(compared)
-    planned = [number for position, number, names in claims.attrs["items"] if (position, names) == (section.position, pair)]
+    planned = [number for position, number, names in claims.items if (position, names) == (section.position, pair)]
     complete = dict(zip(answers.items, answers.is_complete, strict=True))
     n = next((n for n, item in enumerate(planned) if not complete.get(item, False)), len(planned))
     value_of = dict(zip(answers.items, answers.values, strict=True))

@@ -1,0 +1,218 @@
+"""The report of two choices: known answers in, the decision, its cost, agreement and sides out."""
+
+import random
+
+import pytest
+
+from analysis.report import build_report
+from annotators import settle
+from studies import lifecycle
+from studies.models import Batch, Question, Study
+from tests.analysis.test_watch import look, many
+from tests.annotators.test_settle import choosing
+from tests.builders import choice_study
+
+pytestmark = pytest.mark.django_db
+FAST = {"resamples": 99}
+
+
+def closed(study):
+    study = Study.objects.get(pk=study.pk)
+    if study.state in ("launched", "paused"):
+        lifecycle.close(study)
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    return Study.objects.get(pk=study.pk)
+
+
+def report_of(study):
+    result = build_report(closed(study), FAST)
+    assert not result["problems"], result["problems"]
+    return result, {one["name"]: one for one in result["tables"]}
+
+
+def block(result, name, mode="recommended"):
+    return next(b for b in result["blocks"] if b["name"] == name and b["mode"] == mode)
+
+
+def test_an_anytime_valid_decision_with_the_papers_beside_it():
+    study = choice_study(target_n=40, prompts=200, m=5, margin=0.1)
+    many(study, 12, 0.95)
+    look(study)
+    result, tables = report_of(study)
+    (row,) = tables["choices"]["rows"]
+    assert (row["rule"], row["outcome"], row["recovered"], row["logged"]) == (
+        "anytime-valid", "x is better", "recovered", "x is better",
+    )  # fmt: skip
+    assert row["stopped"] <= 12 and row["paper_outcome"] == "x is better" and row["stays_n"] >= row["paper_n"] >= 14
+    (said,) = result["conclusions"]
+    assert (
+        said["claim"] == "beta was chosen over alpha on naturalness." and "stopping rule decided after" in said["text"]
+    )
+    assert "confidence sequence" in said["text"]
+    (effort,) = tables["choice_effort"]["rows"]
+    assert effort["labels"] == effort["items"] == 60 and effort["each"] == 1 and effort["open"] == 0
+    assert effort["overrun"] == 5 * (12 - row["stopped"])
+    assert any(one["name"] == "choices" for one in result["figures"])
+    beside = block(result, "choice.preference")["estimates"][0]["sensitivity"][0]
+    assert beside["test"] is None and beside["estimate"] > 0.9
+
+
+def test_a_fixed_n_is_tested_as_one():
+    study = choice_study(target_n=20, prompts=100, m=5, settings={"stopping": "none"})
+    many(study, 20, 0.8)
+    result, tables = report_of(study)
+    (row,) = tables["choices"]["rows"]
+    assert (row["rule"], row["outcome"], row["stopped"]) == ("fixed n", "x is better", None)
+    estimate = block(result, "choice.preference")["estimates"][0]
+    assert (
+        estimate["test"]["family"] == "choice.preference.primary"
+        and "stopping rule" not in result["conclusions"][0]["text"]
+    )
+
+
+def test_a_budget_that_ran_out_is_said():
+    study = choice_study(target_n=6, prompts=12, m=2, margin=0.05)
+    many(study, 6, 0.5)
+    look(study)
+    result, tables = report_of(study)
+    (row,) = tables["choices"]["rows"]
+    assert row["outcome"] == row["logged"] == "budget exhausted"
+    assert "budget was exhausted" in result["conclusions"][0]["text"]
+
+
+def test_third_labels_decide_items_and_no_share():
+    study = choice_study(
+        prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
+    )
+    many(study, 8, 0.5, seed=9)
+    thirds = settle.settle(study)
+    person = 0
+    while Batch.objects.filter(study=study, claimed=0).exists():
+        choosing(study, f"third{person}", lambda item: "beta")
+        person += 1
+        assert settle.settle(study) == 0
+    result, tables = report_of(study)
+    (effort,) = tables["choice_effort"]["rows"]
+    assert effort["labels"] == 80 + thirds and effort["items"] == effort["answered"] == 40 and effort["open"] == 0
+    share = block(result, "choice.preference")["estimates"][0]
+    # Those who gave third labels, all of them for beta, are not among them.
+    assert (share["n"], share["n_rows"]) == (8, 80) and thirds > 10
+
+
+def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item():
+    """Items without a third label are those in disagreement: the others alone would look unanimous."""
+    study = choice_study(
+        prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
+    )
+    many(study, 8, 0.5, seed=9)
+    result, tables = report_of(study)
+    (paper,) = block(result, "choice.preference", "paper")["estimates"]
+    (effort,) = tables["choice_effort"]["rows"]
+    assert effort["open"] > 10 and paper["detail"]["n_answers"] < effort["answered"]
+    assert "open_items" in {warning["code"] for warning in paper["warnings"]}
+
+
+def test_ties_count_half_and_are_no_answer_of_an_item():
+    study = choice_study(
+        prompts=40, m=5, target_n=8, settings={"allows_tie": True, "stopping": "none"}
+    )  # fmt: skip
+    for number in range(8):
+        turns = iter(["beta", "tie", "tie", "beta", "alpha"])
+        choosing(study, f"p{number}", lambda item, turns=turns: next(turns))
+    result, tables = report_of(study)
+    estimate = block(result, "choice.preference")["estimates"][0]
+    assert estimate["estimate"] == pytest.approx(0.6) and estimate["detail"]["n_ties"] == 16
+    (effort,) = tables["choice_effort"]["rows"]
+    assert effort["answered"] == 24 and effort["labels"] == 40
+
+
+def test_agreement_is_coded_by_side_and_by_system():
+    study = choice_study(
+        prompts=30,
+        m=10,
+        target_n=9,
+        annotators_per_batch=3,
+        settings={"strategy": "majority", "workers": 3, "stopping": "none"},
+    )
+    many(study, 9, 0.9)
+    result, tables = report_of(study)
+    rows = {row["what"]: row for row in tables["choice_agreement"]["rows"]}
+    # Nine in ten agree on the system: by its own uneven shares kappa is near 0, by sides, which change, it is the observed agreement's.
+    by_system, by_side = (rows[f"Fleiss' kappa by {word}"] for word in ("system", "side of the screen"))
+    assert by_system["estimate"] < 0.35 and by_system["observed"] > 0.7
+    assert rows["Gwet's AC1 by system"]["estimate"] > by_system["estimate"]
+    assert by_side["n"] == 30
+    (effort,) = tables["choice_effort"]["rows"]
+    assert effort["labels"] == 90 and effort["answered"] == 30
+    assert {row["strategy"] for row in tables["choice_replays"]["rows"]} == {
+        "one worker",
+        "max three workers",
+        "3 workers",
+    }
+
+
+def test_whoever_chooses_a_side_is_seen():
+    study = choice_study(prompts=100, m=10, target_n=10, settings={"stopping": "none"})
+    for number in range(10):
+        choosing(study, f"p{number}", lambda item: "A")
+    _, tables = report_of(study)
+    (row,) = tables["choice_sides"]["rows"]
+    assert row["first"] == 1.0 and row["balanced"] == pytest.approx(0.5)
+
+
+def test_three_systems_are_ranked_and_unplanned_pairs_are_told():
+    study = choice_study(
+        systems=("alpha", "beta", "gamma"), prompts=60, m=6, target_n=20, settings={"stopping": "none"}
+    )
+    rng = random.Random(2)
+    worth = {"alpha": 0, "beta": 1, "gamma": 2}
+
+    def prefer(item):
+        from studies.models import Exposure
+
+        names = sorted(Exposure.objects.filter(item=item).values_list("output__system__name", flat=True), key=worth.get)
+        return names[1] if rng.random() < 0.85 else names[0]
+
+    for number in range(20):
+        choosing(study, f"p{number}", prefer)
+    result, tables = report_of(study)
+    assert [row["x"] + row["y"] for row in tables["choices"]["rows"]] == ["betaalpha", "gammabeta", "alphagamma"]
+    assert len(result["conclusions"]) == 2
+    assert [row["system"] for row in tables["ranking"]["rows"]] == ["gamma", "beta", "alpha"]
+
+
+def test_several_criteria_are_compared_each_apart():
+    from studies.models import Contrast, Section
+    from tests.builders import add_choice, draft_study, launched
+
+    study = draft_study(systems=("alpha", "beta"), prompts=30, target_n=6, instructions="")
+    section = add_choice(study, m=5, stopping="none")
+    Question.objects.create(
+        section=section,
+        position=2,
+        key="overall",
+        text="Which is better?",
+        scale={"kind": "output"},
+        help="All in all.",
+        criterion="overall",
+    )
+    assert Section.objects.count() == 1 and Contrast.objects.count() == 1
+    study = launched(study)
+    many(study, 6, 0.8)
+    _, tables = report_of(study)
+    assert [row["criterion"] for row in tables["choices"]["rows"]] == ["naturalness", "overall"]
+
+
+def test_nobody_yet_is_no_error():
+    study = choice_study(target_n=4)
+    result = build_report(closed(study), FAST)
+    assert not result["problems"] and not [b for b in result["blocks"] if b["name"].startswith("choice.")]
+
+
+def test_the_same_data_give_the_same_bytes():
+    from analysis.stats.results import plain
+
+    study = choice_study(target_n=10, prompts=50, m=5)
+    many(study, 10, 0.6)
+    study = closed(study)
+    assert plain(build_report(study, FAST)) == plain(build_report(study, FAST))
