@@ -6,8 +6,8 @@ from typing import Any
 
 from studies.models import Job, Study
 
-WIDTH, HEIGHT = 560, 200
-LEFT, RIGHT, TOP, BOTTOM = 52, 16, 14, 40
+WIDTH, HEIGHT = 420, 200
+LEFT, RIGHT, TOP, BOTTOM = 44, 10, 16, 40
 RULES = {
     "anytime": "Evidence (e-process, powers of ten)",
     "first": "Distance from one half, in widths of Hoeffding's bound",

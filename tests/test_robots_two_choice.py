@@ -65,7 +65,9 @@ def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):  # 
     assert result["conclusions"][0]["claim"] == "beta was chosen over alpha on naturalness."
     (event,) = AuditEvent.objects.filter(verb="decide")
     assert event.data["outcomes"][0]["stopped_at"] == row["stopped"]
-    assert Response.objects.count() == 5 * came and Assignment.objects.filter(submitted_at__isnull=False).count() == came
+    assert (
+        Response.objects.count() == 5 * came and Assignment.objects.filter(submitted_at__isnull=False).count() == came
+    )
 
 
 @pytest.mark.parametrize("margin, outcome", [(0.15, "equivalent within the margin"), (0.02, "budget exhausted")])
@@ -81,7 +83,10 @@ def test_robots_may_say_that_neither_is_better():
     study = choice_study(m=3, prompts=12, target_n=4, settings={"allows_tie": True})
     door = panel(study)
     for number in range(4):
-        assert Robot(address(study, f"w{number}", door), choosing({"alpha": 0, "beta": 0}, 1.0), number).play() == "Thank you"
+        assert (
+            Robot(address(study, f"w{number}", door), choosing({"alpha": 0, "beta": 0}, 1.0), number).play()
+            == "Thank you"
+        )
     assert set(Response.objects.values_list("choice", flat=True)) == {"tie"}
 
 

@@ -43,7 +43,7 @@ def test_the_figure_shows_evidence_threshold_and_what_is_to_be_expected():
     (path,) = re.findall(r'<polyline points="([^"]+)"', page)
     places = [tuple(map(float, pair.split(","))) for pair in path.split()]
     assert len(places) == 6 and [x for x, _ in places] == sorted({x for x, _ in places})
-    assert all(0 <= x <= 560 and 0 <= y <= 200 for x, y in places)
+    assert all(0 <= x <= 420 and 0 <= y <= 200 for x, y in places)
     assert not re.search(r"a_better|b_better|verdict|share of", page)
 
 
