@@ -70,8 +70,42 @@ class ImportForm(forms.Form):
         help_text="Otherwise a text that differs from the study's is a mistake.",
     )
 
-    def options(self) -> dict[str, bool]:
-        return {name: self.cleaned_data[name] for name in self.fields if name != "file"}
+    makes_pairs = forms.BooleanField(
+        required=False,
+        label="Make pairs of single texts of two systems",
+        help_text="For texts that do not answer the same prompts: a system and a text in each row, alike in what follows.",
+    )
+    pairs_by = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Attributes in which the texts of a pair are equal",
+        help_text="Names of columns, separated by commas, such as sentiment, tense, person.",
+    )
+    pairs_within = forms.IntegerField(
+        required=False, min_value=0, max_value=10_000, initial=1, label="Words by which their lengths may differ"
+    )
+    pairs_most = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label="Pairs at most",
+        help_text="Empty: as many as there are.",
+    )
+
+    def clean_pairs_by(self) -> list[str]:
+        return list(dict.fromkeys(filter(None, (name.strip() for name in self.cleaned_data["pairs_by"].split(",")))))
+
+    def clean(self):
+        cleaned = super().clean()
+        if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
+            self.add_error("makes_pairs", "A file of single texts cannot hold ready-made batches too.")
+        if not cleaned.get("makes_pairs") and cleaned.get("pairs_by"):
+            self.add_error("makes_pairs", "Attributes are named below: tick this to make pairs by them.")
+        return cleaned
+
+    def options(self) -> dict[str, Any]:
+        chosen = {name: self.cleaned_data[name] for name in self.fields if name != "file"}
+        return chosen | {name: chosen[name] or 0 for name in ("pairs_within", "pairs_most")}
 
 
 def page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:

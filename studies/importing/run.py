@@ -17,6 +17,7 @@ from ..rows import Rows, read_rows
 from .columns import Entries, known_columns
 from .images import Images
 from .options import Options
+from .pairing import paired
 from .plan import Plan
 from .report import Report
 from .standing import standing_of
@@ -55,6 +56,9 @@ def import_file(
     with ExitStack() as stack:
         archive, rows = _opened(path, filename, stack)
         report.problems = rows.problems
+        pairing = None
+        if options.makes_pairs:
+            rows, pairing = paired(rows, options, study.seed)
         images = stack.enter_context(Images(archive, keeps=not is_dry_run))
         journal = None if is_dry_run else stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii"))
         plan = Plan(study, options, standing_of(study), images, report, journal)
@@ -67,6 +71,9 @@ def import_file(
         report.rows = entries.count
         plan.finish()
         _add_notes(study, report, entries)
+        if pairing is not None:
+            words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without words of its own."
+            report.add_finding("pairs", words, pairing.notes(), len(pairing.pairs))
         if agreed is not None and report.outcome() != agreed:
             raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
         if is_dry_run or not report.is_sound or not report.has_news:
