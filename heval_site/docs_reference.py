@@ -176,7 +176,7 @@ COLUMNS = {
     "Assignment.is_late": "Submitted after the place had gone.",
     "Assignment.ordinal": "Which of this person's assignments in the study it is.",
     "Assignment.origin": "Where the answers come from.",
-    "Assignment.queue_number": "For sequential designs, which are not built yet.",
+    "Assignment.queue_number": "Its place in the order of claims, where a stopping rule counts them.",
     "Assignment.recruitment": "By which link.",
     "Assignment.reserved_until": "The place is held until then.",
     "Assignment.seed": "Orders and labels are drawn from it.",

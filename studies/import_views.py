@@ -45,6 +45,13 @@ def home_of(study: Study) -> str:
         return reverse("admin:index")
 
 
+class WholeNumber(forms.TextInput):
+    """A number as text: a number field changes under the scroll wheel."""
+
+    def __init__(self):
+        super().__init__(attrs={"inputmode": "numeric", "size": 8})
+
+
 class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",

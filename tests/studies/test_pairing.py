@@ -4,6 +4,7 @@ import random
 from itertools import product
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from studies.importing import Options, import_file
@@ -176,3 +177,17 @@ def test_the_page_asks_for_it_and_refuses_half_of_it(client):
     assert "20 pairs of texts were made" in client.get(response.url).content.decode()
     client.post(response.url, {"confirm": "1"})
     assert len(pairs_of(study)) == 20
+
+
+def test_the_command_makes_pairs_and_refuses_half_of_it(tmp_path, capsys):
+    study = Study.objects.create(title="A draft", seed=5)
+    Arm.objects.create(study=study, name="all")
+    path = tmp_path / "texts.csv"
+    path.write_bytes(table(texts()))
+    names = {"pairs_by": "sentiment, tense", "creates_systems": True}
+    with pytest.raises(CommandError, match="say --pairs too"):
+        call_command("import_study", str(study.code), str(path), **names)
+    with pytest.raises(CommandError, match="whole numbers from 0"):
+        call_command("import_study", str(study.code), str(path), pairs=True, pairs_within=-1, **names)
+    call_command("import_study", str(study.code), str(path), pairs=True, pairs_within=1, pairs_most=7, **names)
+    assert len(pairs_of(study)) == 7

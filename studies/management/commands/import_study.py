@@ -11,6 +11,7 @@ from django.db import transaction
 
 from studies import lifecycle
 from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
+from studies.declared import SettingsRefused
 from studies.importing import Moved, Options, Report, import_file
 from studies.models import Arm, Study, StudyMember
 from studies.preparation import PromptInUse
@@ -32,6 +33,12 @@ class Command(BaseCommand):
             "--replaces-changed", action="store_true", help="replace what the study holds with other content"
         )
         parser.add_argument(
+            "--pairs", action="store_true", help="the rows are single texts of two systems, to be made into pairs"
+        )
+        parser.add_argument("--pairs-by", default="", help="attributes in which the texts of a pair are equal: a,b,c")
+        parser.add_argument("--pairs-within", type=int, default=1, help="words by which their lengths may differ")
+        parser.add_argument("--pairs-most", type=int, default=0, help="pairs at most; 0 for all")
+        parser.add_argument(
             "--owner", default="", help="the user name of who owns a new study, and stands in the audit log"
         )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -44,9 +51,16 @@ class Command(BaseCommand):
         if options["study"] == "new" and _is_bundle(path):
             self._read_bundle(path, by, options)
             return
-        how = Options(
-            options["batches"], options["creates_systems"], options["allows_empty"], options["replaces_changed"]
-        )
+        names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
+        if names and not options["pairs"]:
+            raise CommandError("--pairs-by names attributes; say --pairs too.")
+        try:
+            how = Options(
+                options["batches"], options["creates_systems"], options["allows_empty"], options["replaces_changed"],
+                options["pairs"], names, options["pairs_within"], options["pairs_most"],
+            )  # fmt: skip
+        except SettingsRefused as refused:
+            raise CommandError(str(refused)) from None
         try:
             study, report = self._imported(options["study"], path, how, by, options["dry_run"])
         except (lifecycle.NotNow, Moved, PromptInUse) as refused:
