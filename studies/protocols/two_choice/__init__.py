@@ -3,7 +3,10 @@
 Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
 """
 
+import json
+from functools import lru_cache
 from itertools import combinations, pairwise
+from typing import Any
 
 from django import forms
 from django.db.models import Count, Q
@@ -63,9 +66,18 @@ class TwoChoiceSettings(forms.Form):
         return workers
 
 
-def settings_of(section) -> dict:
-    """The section's settings with every default filled in."""
-    return {name: section.settings.get(name, field.initial) for name, field in TwoChoiceSettings.base_fields.items()}
+def settings_of(section) -> dict[str, Any]:
+    """The section's settings, each with its default where it is not given or cannot be read (the checklist names that)."""
+    return _settings(json.dumps(section.settings, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=256)
+def _settings(stored: str) -> dict[str, Any]:
+    given = json.loads(stored)
+    fields = TwoChoiceSettings.base_fields
+    form = TwoChoiceSettings(data={name: given.get(name, field.initial) for name, field in fields.items()})
+    form.full_clean()  # what is refused is not among the cleaned
+    return {name: field.initial for name, field in fields.items()} | form.cleaned_data
 
 
 def labels_wanted(settings) -> int | None:

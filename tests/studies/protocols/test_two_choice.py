@@ -94,6 +94,16 @@ def test_a_strategy_that_the_study_cannot_keep_is_named(settings, columns, words
     assert any(words in problem for problem in found(study)), found(study)
 
 
+@pytest.mark.parametrize("wrong", [[], {}, ["one"], {"a": 1}, "x", None, 4, True, "\x00", 1e300])
+@pytest.mark.parametrize("name", ["pairs", "strategy", "workers", "allows_tie", "tie", "stopping", "delta", "noun"])
+def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
+    study = draft(settings={"pairs": "chain"} | {name: wrong})
+    list(problems(study))
+    section = study.sections.get()
+    CHOICE.settles(section), CHOICE.stops(section), CHOICE.is_for_one_annotator(section)
+    assert len(drawn_batches(study, 0, 2)) == 2
+
+
 def test_a_sound_draft_has_no_problem():
     assert not found(draft(settings={"pairs": "chain"})) - set()
     assert not any(":1" in key for key in found(draft(settings={"pairs": "chain"}), blocking=False))
