@@ -15,7 +15,7 @@ from studies.models import AuditEvent, Job, Study
 from tests.annotators.test_races import all_at_once
 from tests.annotators.test_settle import MAX_THREE, choosing
 from tests.builders import choice_study, spa_study
-from tests.players import claimed, submitted
+from tests.players import answered, claimed, open_page, submitted
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,11 @@ def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
     assign.release(left.pk, "expired")
     (found,) = watched(now(study)).looks
     assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
-    # What is sent afterwards is late, and was not there when the claim was passed.
+    # The place goes to somebody else; what is sent afterwards is late, and was not there when the claim was passed.
+    assert claimed(study, "next").batch_id == left.batch_id
+    open_page(left, "s1.p2")
+    answered(left, "s1.p2")
+    assert Assignment.objects.get(pk=left.pk).is_late
     claims = claims_of(now(study)).rows
     assert claims["is_given"].tolist().count(True) == 1
 

@@ -82,6 +82,12 @@ def test_the_same_file_and_seed_give_the_same_pairs_and_another_seed_others(put)
     assert pairs_of(other) != pairs_of(once)
 
 
+def test_pairs_stand_in_a_random_order_so_that_a_limit_is_a_sample(put):
+    study, _ = put(table(texts()), pairs_by=())
+    lengths = [word_count(pair["cga"]) for _, pair in sorted(pairs_of(study).items())]
+    assert len(lengths) > 50 and lengths != sorted(lengths) and set(lengths[:10]) != {min(lengths)}
+
+
 def test_no_other_way_of_pairing_makes_more_pairs():
     rng = random.Random(3)
     for _ in range(40):
