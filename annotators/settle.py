@@ -12,8 +12,7 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from studies import audit
-from studies.lifecycle import TEST_NUMBERS
-from studies.models import Batch, Item, Placement, Section, Study
+from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 from .assign import settling_sections

@@ -12,7 +12,7 @@ from studies import jobs, lifecycle
 from studies.models import AuditEvent, Study
 from tests.builders import choice_study, panel
 from tests.robots import Robot
-from tests.test_robots import address, same_orders, system_of  # noqa: F401 - a fixture
+from tests.test_robots import address, system_of
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,7 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
     return came, result, row
 
 
-def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):  # noqa: F811
+def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):
     came, result, row = played({"alpha": 0.0, "beta": 0.9}, margin=0.05)
     assert came < 100 and row["outcome"] == row["logged"] == "x is better" and row["recovered"] == "recovered"
     # Nine tenths of a unit of log-odds are 71 choices in a hundred.
@@ -71,7 +71,7 @@ def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):  # 
 
 
 @pytest.mark.parametrize("margin, outcome", [(0.15, "equivalent within the margin"), (0.02, "budget exhausted")])
-def test_without_a_preference_it_is_equivalence_or_a_spent_budget(same_orders, margin, outcome):  # noqa: F811
+def test_without_a_preference_it_is_equivalence_or_a_spent_budget(same_orders, margin, outcome):
     came, result, row = played({"alpha": 0.0, "beta": 0.0}, margin=margin)
     assert row["outcome"] == row["logged"] == outcome
     assert (came == 100) == (outcome == "budget exhausted")

@@ -110,20 +110,6 @@ class Visit:
         return self.page.url.removeprefix(self.base)
 
 
-@pytest.fixture
-def visit(browser, live_server, study):
-    """Make a visit with the context's options; all contexts close in the end."""
-    contexts = []
-
-    def make(person="anna", **options):
-        contexts.append(browser.new_context(**{"viewport": DESKTOP} | options))
-        return Visit(contexts[-1], live_server.url, study, person)
-
-    yield make
-    for context in contexts:
-        context.close()
-
-
 def until(holds, seconds=8):
     """Wait for something that the page's own content policy lets no browser function watch."""
     end = time.monotonic() + seconds

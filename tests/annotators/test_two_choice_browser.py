@@ -8,7 +8,7 @@ from annotators.models import Response
 from studies import jobs
 from studies.models import Output, Prompt, Question
 from tests.analysis.test_watch import many
-from tests.annotators.test_pages_browser import DESKTOP, PHONE, STORY, look_at, until, visit  # noqa: F401 - a fixture
+from tests.annotators.test_pages_browser import DESKTOP, PHONE, STORY, look_at, until
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -46,7 +46,7 @@ def start(person):
     return page
 
 
-def test_the_page_is_accessible_in_each_state_and_its_boxes_are_equal(visit):  # noqa: F811
+def test_the_page_is_accessible_in_each_state_and_its_boxes_are_equal(visit):
     person, wrong = visit(), []
     page = start(person)
     shot(page, "choice")
@@ -65,7 +65,7 @@ def test_the_page_is_accessible_in_each_state_and_its_boxes_are_equal(visit):  #
     assert not wrong and not person.complaints
 
 
-def test_several_criteria_and_images_are_accessible_too(visit):  # noqa: F811
+def test_several_criteria_and_images_are_accessible_too(visit):
     draft = draft_study(systems=("alpha", "beta"), prompts=4, target_n=2, instructions="")
     section = add_choice(draft, m=2)
     Question.objects.create(
@@ -85,7 +85,7 @@ def test_several_criteria_and_images_are_accessible_too(visit):  # noqa: F811
     assert not wrong and page.get_by_role("radiogroup").count() == 2
 
 
-def test_the_criterion_stays_in_sight_while_long_texts_scroll(visit):  # noqa: F811
+def test_the_criterion_stays_in_sight_while_long_texts_scroll(visit):
     person = visit(viewport={"width": 375, "height": 740})
     page = start(person)
     page.locator("[name=go]").scroll_into_view_if_needed()
@@ -95,7 +95,7 @@ def test_the_criterion_stays_in_sight_while_long_texts_scroll(visit):  # noqa: F
     assert 0 <= box["y"] < 40 and box["height"] < 200
 
 
-def test_a_choice_is_made_by_keyboard_alone(visit):  # noqa: F811
+def test_a_choice_is_made_by_keyboard_alone(visit):
     person = visit()
     page = start(person)
     for _ in range(40):
@@ -117,7 +117,7 @@ def test_a_choice_is_made_by_keyboard_alone(visit):  # noqa: F811
     until(lambda: Response.objects.filter(label="B").count() == 1)
 
 
-def test_a_choice_and_its_taking_back_work_without_script(visit):  # noqa: F811
+def test_a_choice_and_its_taking_back_work_without_script(visit):
     person = visit(java_script_enabled=False)
     page = start(person)
     page.get_by_label("Story A").check()

@@ -93,6 +93,7 @@ class TwoChoice(Protocol):
     help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
     settings_form = TwoChoiceSettings
     reads_claims = True
+    question_kind = "output"
     source = "Thorleiksdóttir et al. 2022"
 
     def estimands(self, section):
