@@ -9,7 +9,7 @@ import numpy.typing as npt
 from analysis.stats.arrays import FloatArray, refuse_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
 from analysis.stats.clusters import cluster_warnings
-from analysis.stats.davidson._comparison import PairedComparison, bradley_terry_counts, davidson_counts
+from analysis.stats.davidson._comparison import PairedComparison, bradley_terry_counts, davidson_counts, difference_of
 from analysis.stats.davidson._labels import Labels
 from analysis.stats.davidson._model import PairCounts, checked_table, maxima
 from analysis.stats.results import Estimate, Record
@@ -39,21 +39,11 @@ class ResampledComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
-        k = len(self.strengths)
-        if not (0 <= x < k and 0 <= y < k) or x == y:
-            raise ValueError(f"x: {x} and {y} are not two of {k} systems")
-        common = {
-            **self._common,
-            "analysis": f"{self._common['analysis']}.difference",
-            "estimand": f"log-odds of system {x} against system {y}",
-        }
-        of_x, of_y = self.strengths[x].estimate, self.strengths[y].estimate
-        if of_x is None or of_y is None:
-            return Estimate(status=self.status, reason=self.reason, **common)
-        if self.status != "ok":
-            return Estimate(status=self.status, reason=self.reason, estimate=of_x - of_y, **common)
+        value, common = difference_of(self.strengths, x, y, self._common)
+        if self.status != "ok" or value is None:
+            return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
         draws = self.draws[:, x] - self.draws[:, y]
-        return percentile_estimate(draws, level=self.level, estimate=of_x - of_y, **common)
+        return percentile_estimate(draws, level=self.level, estimate=value, **common)
 
 
 def davidson_bootstrap(

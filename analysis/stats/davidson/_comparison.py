@@ -46,18 +46,30 @@ class PairedComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
-        k = len(self.strengths)
-        if not (0 <= x < k and 0 <= y < k) or x == y:
-            raise ValueError(f"x: {x} and {y} are not two of {k} systems")
-        common = {**self._common, "analysis": f"{self._common['analysis']}.difference"}
-        estimand = f"log-odds of system {x} against system {y}"
-        of_x, of_y = self.strengths[x].estimate, self.strengths[y].estimate
-        if of_x is None or of_y is None:
-            return Estimate(estimand=estimand, status=self.status, reason=self.reason, **common)
-        contrast = np.zeros(k)
+        value, common = difference_of(self.strengths, x, y, self._common)
+        if value is None:
+            return Estimate(status=self.status, reason=self.reason, **common)
+        contrast = np.zeros(len(self.strengths))
         contrast[x], contrast[y] = 1.0, -1.0
         variance = float(contrast @ self.covariance @ contrast)
-        return _wald(of_x - of_y, variance, estimand, self, common, is_tested=True)
+        estimand = common.pop("estimand")
+        return _wald(value, variance, estimand, self, common, is_tested=True)
+
+
+def difference_of(
+    strengths: tuple[Estimate, ...], x: int, y: int, common: dict[str, Any]
+) -> tuple[float | None, dict[str, Any]]:
+    """The strength of `x` less that of `y`, None where there are none, and what an Estimate of it is called."""
+    k = len(strengths)
+    if not (0 <= x < k and 0 <= y < k) or x == y:
+        raise ValueError(f"x: {x} and {y} are not two of {k} systems")
+    named = {
+        **common,
+        "analysis": f"{common['analysis']}.difference",
+        "estimand": f"log-odds of system {x} against system {y}",
+    }
+    of_x, of_y = strengths[x].estimate, strengths[y].estimate
+    return (None if of_x is None or of_y is None else of_x - of_y), named
 
 
 def davidson(

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, kept_codes, refuse_level, sizes_of, vector
+from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, kept_codes, refuse_level, sizes_of
+from analysis.stats.ratings._systems import of_two_systems, unless_both_rated
 from analysis.stats.results import Estimate, Warning
 
 
@@ -40,13 +41,7 @@ def crossed_mixed(
     1.0
     """
     refuse_level(level)
-    array = vector(ratings, "ratings")
-    names = np.asarray(systems)
-    if names.shape != array.shape:
-        raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
-    is_system = np.asarray(names == system)
-    here = ~np.isnan(array) & (is_system | np.asarray(names == reference))
-    kept, treated = array[here], is_system[here].astype(np.float64)
+    kept, treated, here = of_two_systems(ratings, systems, system, reference)
     annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
     prompt_codes, n_prompts = kept_codes(prompts, "prompts", here)
     common: dict[str, Any] = {
@@ -58,9 +53,9 @@ def crossed_mixed(
         "n_rows": len(kept),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
-    n_treated = int(treated.sum())
-    if n_treated == 0 or n_treated == len(kept):
-        return Estimate(status="no_data", reason="one of the two systems has no rating", **common)
+    edge = unless_both_rated(treated, common)
+    if edge is not None:
+        return edge
     difference = float(np.mean(kept[treated == 1])) - float(np.mean(kept[treated == 0]))
     if min(n_annotators, n_prompts) < 2:
         reason = "one annotator, or one prompt, has no spread"

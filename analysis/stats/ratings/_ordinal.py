@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, sizes_of, vector
+from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, sizes_of
+from analysis.stats.ratings._systems import of_two_systems, unless_both_rated
 from analysis.stats.results import Estimate
 
 MAX_STEPS = 100
@@ -45,13 +46,7 @@ def cumulative_logit(
     ('ok', True)
     """
     refuse_level(level)
-    array = vector(ratings, "ratings")
-    names = np.asarray(systems)
-    if names.shape != array.shape:
-        raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
-    is_system = np.asarray(names == system)
-    here = ~np.isnan(array) & (is_system | np.asarray(names == reference))
-    kept, treated = array[here], is_system[here].astype(np.float64)
+    kept, treated, here = of_two_systems(ratings, systems, system, reference)
     positions, n_annotators = kept_codes(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -62,9 +57,9 @@ def cumulative_logit(
         "n_rows": len(kept),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
-    n_treated = int(treated.sum())
-    if n_treated == 0 or n_treated == len(kept):
-        return Estimate(status="no_data", reason="one of the two systems has no rating", **common)
+    edge = unless_both_rated(treated, common)
+    if edge is not None:
+        return edge
     points = np.unique(kept)
     if len(points) == 1:
         return Estimate(status="zero_variance", reason="all ratings are equal", **common)

@@ -20,7 +20,6 @@ from analysis.stats.sequential._boundaries import (
     crossings,
     hoeffding_boundaries,
     hoeffding_radius,
-    selection_lead,
 )
 from analysis.stats.sequential._paper import hoeffding_decision
 from analysis.stats.sequential._processes import (
@@ -53,6 +52,5 @@ __all__ = [
     "hoeffding_decision",
     "hoeffding_radius",
     "log_e_beta_binomial",
-    "selection_lead",
     "sequential_test",
 ]

@@ -134,22 +134,6 @@ def crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = 
     return Crossings(np.where(found > n, 0, found), np.where(found > n, 0, winner))
 
 
-def selection_lead(effect: float, *, error: float = 0.05) -> int:
-    """The lead in wins at which Wald's sequential probability ratio test picks the leader.
-
-    ceil(ln((1 - error) / error) / ln((1 + 2 effect) / (1 - 2 effect))): the worse of two systems at .5 -/+ effect is
-    picked with probability at most `error`. A rule of selection, not a test: between equal systems it tosses a coin.
-
-    >>> selection_lead(0.05)
-    15
-    """
-    if not 0 < effect < 0.5:
-        raise ValueError(f"effect: {effect!r} is not strictly between 0 and .5")
-    if not 0 < error < 0.5:
-        raise ValueError(f"error: {error!r} is not strictly between 0 and .5")
-    return math.ceil(math.log((1 - error) / error) / math.log((1 + 2 * effect) / (1 - 2 * effect)))
-
-
 def _least_successes(n_max: int, null: float, level: float, concentration: float) -> IntArray:
     """The least S above n null that refutes the null after n labels, n + 1 where none does; shape (n_max,)."""
     if n_max < 1:

@@ -308,8 +308,6 @@ def test_bad_arguments_are_named():
         (lambda: sequential.log_e_beta_binomial(3, 2), "successes"),
         (lambda: sequential.log_e_beta_binomial(1, 2, null=1.5), "null"),
         (lambda: sequential.log_e_beta_binomial(1, 2, concentration=0), "concentration"),
-        (lambda: sequential.selection_lead(0.6), "effect"),
-        (lambda: sequential.selection_lead(0.1, error=0.7), "error"),
     ):
         with pytest.raises(ValueError, match=word):
             call()
@@ -489,13 +487,6 @@ def test_what_remains_is_reproducible_and_refuses_nonsense():
     assert first == second
     with pytest.raises(ValueError, match="runs"):
         sequential.expected_remaining([1], runs=0, rng=np.random.default_rng(0))
-
-
-def test_a_rule_of_selection_picks_the_better_of_two_as_often_as_it_says():
-    lead = sequential.selection_lead(0.05)
-    assert lead == 15
-    # The gambler's ruin: between +lead and -lead the better system wins with probability 1 / (1 + ratio^lead).
-    assert 1 / (1 + (0.45 / 0.55) ** lead) >= 0.95 > 1 / (1 + (0.45 / 0.55) ** (lead - 1))
 
 
 # Promises
