@@ -189,9 +189,8 @@ def connected(linked: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     >>> connected(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
     ((0, 1), (2,))
     """
-    reach = reachable(linked | linked.T)
-    groups = {tuple(int(node) for node in np.flatnonzero(row)) for row in reach}
-    return tuple(sorted(groups))
+    groups = np.unique(reachable(linked | linked.T), axis=0)
+    return tuple(sorted(tuple(np.flatnonzero(row).tolist()) for row in groups))
 
 
 def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -149,7 +149,7 @@ class PairCounts:
         found[:, self.first, self.second] = -weight
         found[:, self.second, self.first] = -weight
         diagonal = np.arange(k)
-        found[:, diagonal, diagonal] = weight @ np.abs(self.meetings) + ridge
+        found[:, diagonal, diagonal] = ridge - found.sum(axis=2)[:, :k]
         found[:, :k, :k] += 1.0
         found[:, k, k] = 1.0
         if tied is not None:
