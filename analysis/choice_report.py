@@ -85,7 +85,7 @@ def _stopping(one: Envelope) -> str:
     if detail.get("stopped_at"):
         overrun = detail.get("labels_overrun") or 0
         after = f" {overrun} label{'s' if overrun != 1 else ''} came after that and change nothing." if overrun else ""
-        return f" The stopping rule decided after {apa.units(detail['stopped_at'], one['unit'])}.{after}"
+        return f" The stopping rule decided after {detail['stopped_at']} {one['unit']}s.{after}"
     if detail.get("outcome") == "budget_exhausted":
         return " The budget was exhausted before the stopping rule decided."
     return " The stopping rule has not decided."
@@ -129,8 +129,8 @@ def _decisions(blocks: Blocks) -> Table | None:
         return None
     return table(
         "choices", "Which was chosen, and by which rule that was decided",
-        "x|System x|text; y|System y|text; criterion|Criterion|text; expected|Expected|text; rule|Rule|text; share|P(x chosen)|probability; "
-        "interval|95% CI|interval; p|p|p; n|n annotators|integer; outcome|Outcome|text; stopped|Decided after|integer; "
+        "x|System x|text; y|System y|text; criterion|Criterion|text; outcome|Outcome|text; share|P(x chosen)|probability; "
+        "interval|95% CI|interval; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
         "recovered|As expected?|text; logged|As logged|text; paper|Items for x, paper|probability; paper_outcome|First crossing, paper|text; "
         "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
         rows, "first",
@@ -262,8 +262,8 @@ def _sides(blocks: Blocks) -> Table | None:
 def points(blocks: Blocks) -> Iterable[dict[str, Any]]:
     """The rows of the figure: recommended and paper under each other."""
     for mode, words in (
-        ("recommended", "of annotators' choices (recommended)"),
-        ("paper", "of items, Hoeffding (paper)"),
+        ("recommended", "choices (recommended)"),
+        ("paper", "items (paper)"),
     ):
         for one in estimates_of(blocks, "choice.preference", mode):
             yield {

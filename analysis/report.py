@@ -306,7 +306,13 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
         )
     kept = len(exclusions.kept(read.applied, _submitted(read)))
     n = kept if study.target_kind == "kept" else len(submitted)
-    if study.target_n and n < study.target_n and "live" in parameters["origins"]:
+    if study.audit_events.filter(verb="decide").exists():
+        say(
+            "stopped",
+            f"The study closed itself by its stopping rule; {n} annotators had come, its budget was {study.target_n}.",
+            "info",
+        )
+    elif study.target_n and n < study.target_n and "live" in parameters["origins"]:
         say("below_target", f"{n} of the {study.target_n} annotators aimed at are there.")
     if len(submitted) and not kept:
         say("all_excluded", "The rules left nobody: nothing can be estimated.", "block")
