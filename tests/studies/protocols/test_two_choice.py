@@ -94,7 +94,7 @@ def test_a_strategy_that_the_study_cannot_keep_is_named(settings, columns, words
     assert any(words in problem for problem in found(study)), found(study)
 
 
-@pytest.mark.parametrize("wrong", [[], {}, ["one"], {"a": 1}, "x", None, 4, True, "\x00", 1e300])
+@pytest.mark.parametrize("wrong", [[], {}, ["one"], {"a": 1}, "x", None, 4, True, "\u2028", 1e300])
 @pytest.mark.parametrize("name", ["pairs", "strategy", "workers", "allows_tie", "tie", "stopping", "delta", "noun"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(settings={"pairs": "chain"} | {name: wrong})
