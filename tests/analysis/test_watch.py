@@ -16,7 +16,6 @@ from tests.annotators.test_races import all_at_once
 from tests.annotators.test_settle import MAX_THREE, choosing
 from tests.builders import choice_study, spa_study
 from tests.players import answered, claimed, open_page, submitted
-from tests.test_robots import same_orders  # noqa: F401 - a fixture: chance decides nothing here
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 

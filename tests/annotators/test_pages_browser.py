@@ -137,7 +137,7 @@ def look_at(page, name, wrong):
     for size in (DESKTOP, PHONE):
         page.set_viewport_size(size)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             wrong += [f"{name} {size['width']} {scheme} {found}" for found in violations(page)]
         if overflow(page) > 0:
             wrong.append(f"{name} is {overflow(page)} px too wide at {size['width']}")

@@ -11,7 +11,6 @@ from studies.models import Batch, Item, Question, Study
 from tests.analysis.test_watch import look, many
 from tests.annotators.test_settle import choosing
 from tests.builders import choice_study
-from tests.test_robots import same_orders  # noqa: F401 - a fixture: chance decides nothing here
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 FAST = {"resamples": 99}
@@ -102,7 +101,7 @@ def test_third_labels_decide_items_and_no_share():
     assert (share["n"], share["n_rows"]) == (8, 80) and thirds > 10
 
 
-def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item():
+def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item(same_orders):
     """Items without a third label are those in disagreement: the others alone would look unanimous."""
     study = choice_study(
         prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
