@@ -23,6 +23,13 @@ def grouped(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
     return [tuple(group) for _, group in groupby(fields, attrgetter("group"))]
 
 
+def marked(text: str, told) -> tuple:
+    """A practice text in parts, those marked that some explanation quotes."""
+    from .training import parts_of
+
+    return parts_of(text, [quote for one in told for quote in one.quotes])
+
+
 def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment:
     """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
@@ -34,6 +41,7 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
         "grouped": grouped,
         # Words that stand on every page of a study.
         "linked": lru_cache(maxsize=256)(defaultfilters.urlize),
+        "marked": marked,
         "plural": defaultfilters.pluralize,
         "truncatechars": defaultfilters.truncatechars,
     }

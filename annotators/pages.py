@@ -11,7 +11,7 @@ from django.db.models.functions import Length
 
 from studies.design import QuestionWords, Wording, wording_of
 from studies.draw import random_of
-from studies.models import Batch, Design, Exposure, Section, Study
+from studies.models import Batch, Design, Expected, Exposure, Section, Study
 from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
 
 from .channels import keyed
@@ -22,7 +22,10 @@ CHARACTERS_A_WORD = 6
 
 @dataclass(frozen=True, slots=True)
 class PlannedSection:
-    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``numbers``: system name to exposure number."""
+    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``numbers``: system name to exposure number.
+
+    ``told``: (item id, question id) of practice items whose truth is told once the question was answered.
+    """
 
     position: int
     protocol: str
@@ -33,6 +36,7 @@ class PlannedSection:
     items: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     asked: tuple[tuple[int, QuestionWords], ...]
     numbers: Mapping[str, int]
+    told: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,19 @@ class Instructions(Protocol):
 INSTRUCTIONS = Instructions()
 
 
+class Feedback(Protocol):
+    """The page behind a practice page: what was answered there, and the truth. It asks nothing."""
+
+    slug = "feedback"
+    template = "annotate/feedback.html"
+
+    def asks(self, page):
+        return {}
+
+
+FEEDBACK = Feedback()
+
+
 def plan_of(assignment: Assignment) -> Plan:
     """The plan of the assignment's batch, in the words of its Design version. Frozen designs are cached; a draft's are not."""
     if assignment.design_id:
@@ -101,6 +118,10 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
         (position, key): pk
         for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list("position", "questions__key", "questions__pk")
     }  # fmt: skip
+    told: set[tuple[int, int]] = set()
+    if any(section.purpose == Section.Purpose.TRAINING for section in words.sections):
+        practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
+        told = set(practice.values_list("item_id", "question_id"))
     is_whole = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
     for section in words.sections:
@@ -117,6 +138,7 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
                 settings=section.settings, reuses=section.reuses, items=items if has_items else (),
                 asked=tuple((ids[section.position, question.key], question) for question in section.questions),
                 numbers=numbers.get(source, {}),
+                told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
             )
         )  # fmt: skip
     instructions = words.arms[batch.arm.name]["instructions"] or words.study["instructions"]
@@ -291,10 +313,18 @@ def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> 
             steps.append(_instructions_step())
             instructions = ""
         protocol = REGISTRY[laid.planned.protocol]
-        steps += [
-            Step(protocol, page, laid.planned.purpose) for page in protocol.pages(laid.section, laid.items, answers)
-        ]
+        for page in protocol.pages(laid.section, laid.items, answers):
+            steps.append(Step(protocol, page, laid.planned.purpose))
+            if tells := told_on(page, laid.planned.told):
+                questions = tuple(question for question in page.questions if question.id in tells)
+                told = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
+                steps.append(Step(FEEDBACK, told, laid.planned.purpose))
     return steps
+
+
+def told_on(page: Page, told: frozenset[tuple[int, int]]) -> set[int]:
+    """The questions of this page whose truth is told on the page behind it."""
+    return {question.id for question in page.questions for item in page.items if (item.id, question.id) in told}
 
 
 class _LooksAtAnswers(Exception):
@@ -348,15 +378,17 @@ def page_as_shown(page: Page, shown: Mapping[str, Any]) -> Page:
 
 _PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}
 _NUMBERED = {"s": "section", "p": "page"}
+_BEHIND = {"f": "reasons", "t": "the truth"}
 
 
 def page_words(key: str) -> str:
     """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
     words = []
     for part in key.split("."):
-        letter, number = part[:1], part[1:]
+        behind = [_BEHIND[letter] for letter in part[2:] if letter in _BEHIND]
+        letter, number = part[:1], part[1:].rstrip("".join(_BEHIND))
         numbered = f"{_NUMBERED.get(letter)} {number}" if letter in _NUMBERED and number.isdigit() else part
-        words.append(_PARTS.get(part, numbered))
+        words += [_PARTS.get(part, numbered), *behind]
     return ", ".join(words)
 
 

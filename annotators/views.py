@@ -18,11 +18,12 @@ from . import assign
 from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
-from .pages import media_names, page_as_shown, plan_of, shown_of
+from .pages import FEEDBACK, media_names, page_as_shown, plan_of, shown_of
 from .prepared import Select, columns_of, insert
 from .receipts import receipt_of
 from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
 from .show import cached_markdown, shown_page, stored_texts
+from .training import told_of
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.
 NOTES = {
@@ -352,6 +353,7 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "previous": standing.walk.before(step.page.key),
         "general_errors": sent.general if sent else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
+        "told": told_of(assignment, step.page) if step.protocol is FEEDBACK else (),
     }
     return render(request, step.protocol.template, context | more, status=status)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Count
 
-from .models import Batch, Design, Output, Placement, Study
+from .models import Batch, Design, Exposure, Item, Output, Placement, Study
 from .protocols import REGISTRY, Problem
 from .scales import ScaleSpec, read_scale
 from .texts import reading_minutes, word_count
@@ -324,8 +324,10 @@ def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
             "one_system",
         )
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
-    if not ready_made:
-        yield from _coverage_problems(study, drawing, systems, prompts)
+    # A protocol that shows one output of a prompt needs other prompts, and says so itself.
+    whole = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
+    if whole and not ready_made:
+        yield from _coverage_problems(study, whole, systems, prompts)
     twice = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .values("batch", "item__prompt").annotate(n=Count("pk")).filter(n__gt=1).count()
@@ -416,9 +418,15 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
                 drawn = drawn_batches(study, 0, min(200, -(-(study.target_n or 20) // study.annotators_per_batch)))
             except PoolSpent:
                 return []
+        made: dict[int, list[tuple[int, int]]] = {}
+        for item, prompt, output in Exposure.objects.filter(
+            item__study=study, item__kind=Item.Kind.PRACTICE
+        ).values_list("item_id", "item__prompt_id", "output_id"):
+            made.setdefault(item, []).append((prompt, output))
         rows = [
-            (batch.number, batch.arm_id, item.prompt, output)
-            for batch in drawn for _, item in batch.items if item.prompt is not None for output in item.outputs
+            (batch.number, batch.arm_id, prompt, output)
+            for batch in drawn for _, item in batch.items
+            for prompt, output in (made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs])
         ]  # fmt: skip
     output_words = {
         pk: word_count(text) for pk, text in Output.objects.filter(system__study=study).values_list("pk", "text")

@@ -82,26 +82,49 @@ class Drawing:
             arm_systems[arm_id].append(system_id)
         for mine in arm_systems.values():
             mine.sort(key=names.__getitem__)
+        # Ids differ between a study and its copy; a draw must not hang on them.
+        self.places = {system: place for place, system in enumerate(systems)}
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
         self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
         self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
+        self.human = frozenset(study.systems.filter(is_human=True).values_list("pk", flat=True))
+        # Whoever was told the truth about a text in practice must not meet it again where it counts.
+        practice = study.items.filter(section__purpose="training", kind=Item.Kind.PRACTICE)
+        practised = set(practice.values_list("prompt", flat=True))
         by_key = sorted(study.prompts.values_list("key", "pk", "domain"))
-        prompts = [(pk, domain) for _, pk, domain in by_key]
+        prompts = [(pk, domain) for _, pk, domain in by_key if pk not in practised]
         self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
         rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
         for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
             self.outputs[prompt, system] = (*self.outputs.get((prompt, system), ()), output)
+        self.domains = {
+            arm.pk: [prompt for prompt, domain in prompts if not arm.domain or domain == arm.domain]
+            for arm in self.arms
+        }
         self.prompts = {
             arm.pk: [
-                prompt for prompt, domain in prompts
-                if (not arm.domain or domain == arm.domain) and all((prompt, system) in self.outputs for system in self.systems[arm.pk])
+                prompt for prompt in self.domains[arm.pk]
+                if all((prompt, system) in self.outputs for system in self.systems[arm.pk])
             ]
             for arm in self.arms
         }  # fmt: skip
-        made = study.items.filter(section__purpose="training").order_by("section", "number")
-        self.made: dict[int, list[tuple[int, str]]] = {}
-        for section, item, kind in made.values_list("section_id", "pk", "kind"):
-            self.made.setdefault(section, []).append((item, kind))
+        self.made = self._made(practice)
+
+    def _made(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
+        """Items made in the draft, by section and arm: those of the arm's domain and of its systems."""
+        rows = practice.order_by("section", "number", "exposures__number")
+        items: dict[int, tuple[int, str, str, set[int]]] = {}
+        for section, item, kind, domain, system in rows.values_list(
+            "section_id", "pk", "kind", "prompt__domain", "exposures__output__system_id"
+        ):
+            items.setdefault(item, (section, kind, domain, set()))[3].add(system)
+        made: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        for item, (section, kind, domain, systems) in items.items():
+            for arm in self.arms:
+                is_of_domain = not arm.domain or domain in ("", arm.domain)
+                if is_of_domain and systems <= set(self.systems[arm.pk]):
+                    made.setdefault((section, arm.pk), []).append((item, kind))
+        return made
 
     def drawing_sections(self, arm_id: int) -> list:
         """Those of the arm that show items of their own."""
@@ -113,7 +136,7 @@ class Drawing:
 
     def batches(self) -> Iterator[DrawnBatch]:
         """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
-        supplies: dict[tuple[int, int], Supply] = {}
+        supplies: dict[tuple, Supply] = {}
         k = 0
         while True:
             arm = arm_of(self.arms, self.seed, k)
@@ -126,12 +149,16 @@ class Drawing:
         for section in self.drawing_sections(arm.pk):
             rng = random_of(self.seed, "batch", k, "section", section.position)
             turns: dict[int, tuple[int, int]] = {}
-            if self.study.coverage == Study.Coverage.INDEPENDENT:
+            made = self.made.get((section.pk, arm.pk), ())
+            sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+            if sources:
+                offered = self._from_sources(section, arm, sources, held, rng, supplies)
+            elif self.study.coverage == Study.Coverage.INDEPENDENT:
                 left = [prompt for prompt in prompts if prompt not in held]
-                if len(left) < section.m and section.pk not in self.made:
+                if len(left) < section.m and not made:
                     raise PoolSpent
                 offered = rng.sample(left, min(section.m, len(left)))
-            elif section.pk in self.made:
+            elif made:
                 offered = []
             else:
                 supply = supplies.setdefault(
@@ -139,11 +166,30 @@ class Drawing:
                 )
                 offered = supply.take(section.m, held)
                 turns = supply.turns
-            pool = Pool(offered, self.systems[arm.pk], self.outputs, self.made.get(section.pk, ()), turns)
+            pool = Pool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
             for item in REGISTRY[section.protocol].draw(section, pool, rng):
                 if item.prompt is not None:
                     held.add(item.prompt)
                 yield section.pk, item
+
+    def _from_sources(self, section, arm, sources, held: set[int], rng: Random, supplies) -> list[int]:
+        """A prompt for each place, one of which the place's systems have an output. Every such text is shown equally often."""
+        offered: list[int] = []
+        for source in sources:
+            taken = held | set(offered)
+            key = (section.pk, arm.pk, source)
+            if key not in supplies:
+                mine = [p for p in self.domains[arm.pk] if any((p, system) in self.outputs for system in source)]
+                what = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
+                supplies[key] = Supply(mine, self.seed, *what)
+            if self.study.coverage == Study.Coverage.INDEPENDENT:
+                left = [prompt for prompt in supplies[key].prompts if prompt not in taken]
+                if not left:
+                    raise PoolSpent
+                offered.append(rng.choice(left))
+            else:
+                offered += supplies[key].take(1, taken)
+        return offered
 
 
 def content_of(prompt: int, outputs: Iterable[int], kind: str) -> str:

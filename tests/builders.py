@@ -6,7 +6,21 @@ from django.contrib.auth import get_user_model
 
 from annotators.models import Recruitment
 from studies import lifecycle
-from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, StudyMember, System
+from studies.models import (
+    Arm,
+    Contrast,
+    ExclusionRule,
+    Item,
+    Output,
+    Prompt,
+    Question,
+    Section,
+    Study,
+    StudyMember,
+    System,
+)  # fmt: skip
+from studies.practice import make_practice
+from studies.protocols import REGISTRY
 from studies.protocols.spa import EXPLANATION
 
 SYSTEMS = ("alpha", "beta", "gamma")
@@ -84,6 +98,86 @@ def add_rating(study: Study, *, position=2, reuses=None, m=1, **settings) -> Sec
         scale={"kind": "likert", "labels": ["very bad", "bad", "middling", "good", "very good"]},
     )  # fmt: skip
     return section
+
+
+DOMAINS = ("news", "recipes", "stories")
+
+
+def human_text_of(system: str, domain: str, number: int) -> str:
+    """Words that a robot can tell authors by; to a person they are a short text of that domain."""
+    return f"Of {domain}, number {number}: once upon a time ({system[::-1]}) somebody wrote this down, and it went on for a while."
+
+
+def add_humanlike(
+    study: Study, *, position=1, m=5, purpose="live", arms=(), keys=("source", "why", "change"), **settings
+) -> Section:
+    section = Section.objects.create(
+        study=study, position=position, protocol="humanlike", m=m, purpose=purpose, settings={"noun": "text"} | settings
+    )
+    section.arms.set(arms)
+    asked = [columns for columns in REGISTRY["humanlike"].questions if columns["key"] in keys]
+    Question.objects.bulk_create(Question(section=section, position=n, **columns) for n, columns in enumerate(asked, 1))
+    return section
+
+
+def add_practice(section: Section, outputs, explanation="") -> Item:
+    """A practice item of one output, or of a human and a machine output."""
+    return make_practice(section, outputs, explanation)
+
+
+def humanlike_draft(
+    *, conditions=("none",), domains=DOMAINS, machines=("gpt3",), texts=10, m=5, target_n=12, owner=None, **columns
+) -> Study:
+    """The paper's experiment in small: arms of domain, machine and condition; human and machine texts on prompts of their own.
+
+    Practice: three texts (or pairs) for each domain, of prompts that nobody is shown elsewhere.
+    """
+    study = draft_study(systems=("human", *machines), prompts=0, target_n=target_n, owner=owner, **columns)
+    study.arms.all().delete()
+    by_name = {system.name: system for system in study.systems.all()}
+    numbers = {name: n for n, name in enumerate(by_name)}
+    prompts = Prompt.objects.bulk_create(
+        Prompt(study=study, key=f"{domain}-{name}-{n:03}", domain=domain, text=f"About {domain}.")
+        for domain in domains for name in by_name for n in range(texts)
+    )  # fmt: skip
+    Output.objects.bulk_create(
+        Output(system=by_name[name], prompt=prompt, text=human_text_of(name, domain, 1000 * numbers[name] + int(n)))
+        for prompt in prompts for domain, name, n in [prompt.key.split("-")]
+    )  # fmt: skip
+    arms = {}
+    for domain in domains:
+        for machine in machines:
+            for condition in conditions:
+                arm = Arm.objects.create(
+                    study=study, name=f"{domain} {machine} {condition}", domain=domain, condition=condition
+                )
+                arm.systems.set([by_name["human"], by_name[machine]])
+                arms.setdefault(condition, []).append(arm)
+    position = 1
+    for condition, pair in (("examples", False), ("comparison", True)):
+        if condition in arms:
+            training = add_humanlike(
+                study, position=position, m=3, purpose="training", arms=arms[condition], keys=("source",)
+            )
+            position += 1
+            for domain in domains:
+                for n in range(3):
+                    prompt = Prompt.objects.create(study=study, key=f"{condition}-{domain}-{n}", domain=domain)
+                    made = [
+                        Output.objects.create(
+                            system=by_name[name], prompt=prompt, text=human_text_of(name, domain, 10_000 * position + 10 * n + place)
+                        )
+                        for place, name in enumerate(("human", machines[-1]))
+                    ]  # fmt: skip
+                    add_practice(
+                        training, made if pair else [made[n % 2]], "Look at “once upon a time”: both begin so."
+                    )
+    if "instructions" in arms:
+        Arm.objects.filter(pk__in=[arm.pk for arm in arms["instructions"]]).update(
+            instructions="Watch for repetition and wrong facts. Grammar and style mislead."
+        )
+    add_humanlike(study, position=position, m=m)
+    return study
 
 
 def add_survey(study: Study, *, position, purpose="live", questions=()) -> Section:

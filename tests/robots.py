@@ -56,7 +56,7 @@ class Page(HTMLParser):
             self._label = None  # a new prompt: its words are nobody's
         if (
             tag == "h1"
-            or (tag == "h3" and "label" in classes)
+            or (tag in ("h2", "h3") and "label" in classes)
             or tag in ("legend",)
             or "ask" in classes
             or "words" in classes
@@ -76,7 +76,7 @@ class Page(HTMLParser):
         words = " ".join("".join(self._words).split())
         if self._into == "h1":
             self.heading = words
-        elif self._into == "h3":
+        elif self._into in ("h2", "h3"):
             self._label = words.split()[-1]
         elif self._into == "ask":
             self._asking = words

@@ -26,9 +26,10 @@ from ..forms import (
     with_settings,
 )
 from ..lifecycle import before_launch
-from ..models import Contrast, Question, Section, Study
+from ..models import Contrast, Item, Question, Section, Study
+from ..practice import delete_practice
 from ..protocols import REGISTRY
-from . import life, stale
+from . import life, practice, stale
 from .access import EDIT, InlineRoles, Scoped, count_save, may, study_or_404, visible
 from .inlines import LabelledDeletion, Ordered, Traded
 
@@ -166,6 +167,13 @@ class AddSectionForm(CleanWords, forms.ModelForm):
         section.position = (last or 0) + 1
         return super().save(commit)
 
+    def _save_m2m(self):
+        super()._save_m2m()
+        Question.objects.bulk_create(
+            Question(section=self.instance, position=n, **columns)
+            for n, columns in enumerate(REGISTRY[self.instance.protocol].questions, 1)
+        )
+
 
 class PenForm(CleanWords, forms.Form):
     """What to write: which pairs, with which words."""
@@ -208,6 +216,7 @@ class SectionAdmin(Scoped):
     def get_urls(self):
         return [
             path("<int:pk>/write/", self.admin_site.admin_view(self.write), name="studies_section_write"),
+            path("<int:pk>/practice/", self.admin_site.admin_view(practice.page), name="studies_section_practice"),
             *super().get_urls(),
         ]
 
@@ -305,6 +314,7 @@ class SectionAdmin(Scoped):
                 "seen_field": stale.FIELD,
                 "seen": request.POST.get(stale.FIELD, "") or self._fingerprint(obj),
                 "pen": self._pen(obj) if may_change and protocol and _names_pairs(protocol) else None,
+                "practice": practice.summary(obj),
                 "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _in_words(protocol, obj),
                 "title": f"Section {obj.position}",
@@ -330,6 +340,8 @@ class SectionAdmin(Scoped):
         study = obj.study
         for clear in before_launch:  # tries hang on it
             clear(study)
+        for item in obj.items.filter(kind=Item.Kind.PRACTICE):
+            delete_practice(item)
         Question.objects.filter(section=obj).delete()
         obj.section_arms.all().delete()
         super().delete_model(request, obj)

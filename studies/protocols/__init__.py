@@ -45,14 +45,19 @@ class DrawnItem:
 @dataclass(frozen=True, slots=True)
 class Pool:
     """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by both, and the
-    section's items made in draft. ``turns`` (balanced coverage): of each prompt its place in the first pass, and the number of
-    this pass, both from 0: a protocol that shows parts of a prompt's outputs goes through them turn by turn."""
+    section's items made in draft.
+
+    ``turns`` (balanced coverage): of each prompt its place in the first pass, and the number of this pass, both from 0: a protocol
+    that shows parts of a prompt's outputs goes through them turn by turn. ``sources``: where the protocol shows one output of a
+    prompt, the systems from which each place's is taken.
+    """
 
     prompts: Sequence[int]
     systems: Sequence[int]
     outputs: Mapping[tuple[int, int], tuple[int, ...]]
     items: Sequence[tuple[int, str]] = ()
     turns: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    sources: Sequence[tuple[int, ...]] = ()
 
 
 class PoolSpent(Exception):
@@ -152,17 +157,23 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a report. ``estimates`` are envelopes (analysis.stats.results); tables and series are made of them."""
+    """A piece of a report. ``estimates`` are envelopes (analysis.stats.results); tables and series are made of them.
+
+    ``table``: name, title, place (first, sure, more), columns ("key|label|kind; …"), rows, note. ``series``: figures, each with
+    name, title, description, axis, reference, limits, rows and, where it is no row of intervals, kind. ``conclusions``: sentences
+    about planned comparisons (contrast, role, claim, text, apa, verdict, status, recovered).
+    """
 
     name: str
     title: str
     mode: str  # paper | recommended
     estimates: tuple = ()
     table: Mapping[str, Any] | None = None
-    series: Mapping[str, Any] | None = None
+    series: Sequence[Mapping[str, Any]] = ()
     verdict: Mapping[str, Any] | None = None
     warnings: tuple = ()
     note: str = ""
+    conclusions: tuple = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +206,12 @@ class Protocol:
     labels = "item"
     # A protocol that shows no items (survey) has m = 0.
     has_items = True
+    # Whether an item holds an output of every system: prompts that lack one are then not shown.
+    shows_every_system = True
     # The kind of scale (studies.scales.KINDS) with which a new question begins.
     question_kind = "percent"
+    # What a new section asks to begin with: columns of Question.
+    questions: Sequence[Mapping[str, Any]] = ()
     # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
     reads_claims = False
     # The paper and section that it implements.
@@ -214,11 +229,23 @@ class Protocol:
         """Keys that a Contrast may name, each with its words; the first is the default."""
         return {}
 
+    def sources(self, section, systems: Sequence[int], human: frozenset[int], rng: Random) -> Sequence[tuple[int, ...]]:
+        """The systems from which the output at each of the m places is taken, where an item shows one of them; else nothing.
+
+        ``systems``: those of the arm, ``human`` those of them that are human authors.
+        """
+        return ()
+
     def draw(self, section, pool: Pool, rng: Random) -> list[DrawnItem]:
         """The section's items of one batch: the first m prompts of the pool, each with one output of every system.
 
-        Where a system has several samples of a prompt, one is drawn.
+        Where a system has several samples of a prompt, one is drawn. A section with items made in the draft shows those.
         """
+        if pool.items:
+            return [
+                DrawnItem(item=item, kind=kind)
+                for item, kind in rng.sample(pool.items, min(section.m, len(pool.items)))
+            ]
         return [
             DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pool.systems))
             for prompt in pool.prompts[: section.m]
@@ -245,6 +272,30 @@ class Protocol:
     def fields_asked(self, section, systems: int) -> int:
         """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions."""
         return section.asked * max(1, section.m if self.has_items else 1)
+
+    def practice(self, section, outputs: Sequence[tuple[str, bool]]) -> Mapping[str, tuple[float, float] | int]:
+        """What a practice item of these outputs should be answered, by the question's key: a range, or the place of an output.
+
+        ``outputs``: (system's name, whether it is a human author) in the order of their numbers. Raises ValueError, saying what is
+        wrong, for outputs that make no practice item; gives nothing where the protocol has none.
+        """
+        return {}
+
+    def truth(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
+        """A practice item's expected answer in words: a range on the question's scale, or the label of an output."""
+        noun = str(page.section.settings.get("noun") or "text").capitalize()
+        if isinstance(expected, str):
+            return f"{noun} {expected}"
+        low, high = expected
+        words = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
+        return " or ".join(words) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
+
+    def robot(self, ask: Ask, systems: Mapping[int, str], strengths: Mapping[str, float], rng: Random) -> str | None:
+        """What a robot that perceives these strengths sends for a field; None: what robots send for any field of its kind.
+
+        ``systems``: names by exposure; ``strengths``: by name, in standard deviations of what a robot perceives.
+        """
+        return None
 
     def settled(self, section, labels: Sequence[Any]) -> bool:
         """Whether the answers to one item and question, in the order given, decide it."""

@@ -1,0 +1,151 @@
+"""The practice items of a training section: which texts, what is told of each, and a form that makes another."""
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.http import Http404, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from ..forms import CleanWords, MarkdownArea, RowChoice
+from ..lifecycle import before_launch
+from ..models import Expected, Item, Output, Section
+from ..practice import PracticeRefused, delete_practice, make_practice
+from ..protocols import REGISTRY, Protocol
+from . import life, stale
+from .access import EDIT, count_save, may, row_id, study_or_404, visible
+
+
+class PracticeForm(CleanWords, forms.Form):
+    """A text, or two of one prompt, by the names of their systems."""
+
+    prompt = forms.CharField(max_length=100, help_text="Its key. Nobody is shown this prompt where answers count.")
+    explanation = forms.CharField(
+        required=False,
+        widget=MarkdownArea(attrs={"rows": 4}),
+        help_text="What tells who wrote it. Markdown. What you quote from the text in “…” is marked there.",
+    )
+
+    def __init__(self, section, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        systems = {system.pk: system for system in section.study.systems.order_by("name")}
+        self.fields["first"] = RowChoice(systems, empty="choose", label="text of")
+        self.fields["second"] = RowChoice(
+            systems, empty="no second text", required=False, label="beside it, the text of",
+            help_text="For practice by comparison: a human and a machine text of the same prompt.",
+        )  # fmt: skip
+        self.order_fields(["prompt", "first", "second", "explanation"])
+        self.section = section
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        key, systems = cleaned.get("prompt"), [cleaned.get(name) for name in ("first", "second") if cleaned.get(name)]
+        if not key or not cleaned.get("first"):
+            return cleaned
+        rows = Output.objects.filter(prompt__study=self.section.study_id, prompt__key=key, system__in=systems)
+        found = {output.system_id: output for output in rows.select_related("system").order_by("-sample")}
+        for name in ("first", "second"):
+            system = cleaned.get(name)
+            if system and system.pk not in found:
+                self.add_error("prompt", f"{system.name} has no output for a prompt with the key “{key}”.")
+        cleaned["outputs"] = [found[system.pk] for system in systems if system.pk in found]
+        return cleaned
+
+
+def has_practice(section) -> bool:
+    """Whether the protocol knows what a practice item should be answered, in a section that trains."""
+    protocol = REGISTRY.get(section.protocol)
+    is_known = protocol is not None and type(protocol).practice is not Protocol.practice
+    return is_known and section.purpose == Section.Purpose.TRAINING
+
+
+def summary(section):
+    """The link to this page with how many items there are, where the section may have any."""
+    if not has_practice(section):
+        return None
+    n = section.items.filter(kind=Item.Kind.PRACTICE).count()
+    words = (
+        f"{n} of the {section.m} that each annotator is shown"
+        if n < section.m
+        else f"{n}; each annotator is shown {section.m}"
+    )
+    return {"url": reverse("admin:studies_section_practice", args=[section.pk]), "words": f"{words}."}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request, pk):
+    section = visible(request, Section.objects.select_related("study"), "study").filter(pk=pk).first()
+    if section is None or not has_practice(section):
+        raise Http404("There is no such section with practice items.")
+    study = study_or_404(request, section.study_id)
+    may_change = may(request, study.pk, EDIT) and study.is_draft
+    here = reverse("admin:studies_section_practice", args=[section.pk])
+    form = PracticeForm(section) if may_change else None
+    if request.method == "POST":
+        study_or_404(request, study.pk, EDIT)
+        if not study.is_draft:
+            messages.warning(request, "The study is launched: its practice items do not change.")
+            return HttpResponseRedirect(here)
+        if "delete" in request.POST:
+            return _deleted(request, section, here)
+        form = PracticeForm(section, request.POST)
+        if form.is_valid() and _made(request, section, form):
+            return HttpResponseRedirect(here)
+    context = {
+        **admin.site.each_context(request),
+        "title": f"Practice items of section {section.position}",
+        "subtitle": study.title,
+        "study": study,
+        "life": life.line(study),
+        "section": section,
+        "items": _listed(section),
+        "form": form,
+        "back": reverse("admin:studies_section_change", args=[section.pk]),
+    }
+    status = 422 if form is not None and form.is_bound else 200
+    return TemplateResponse(request, "admin/studies/practice.html", context, status=status)
+
+
+def _made(request, section, form) -> bool:
+    with transaction.atomic():
+        stale.lock(section.study_id)
+        for clear in before_launch:  # tries may hold an item that is now made
+            clear(section.study)
+        try:
+            make_practice(section, form.cleaned_data["outputs"], form.cleaned_data["explanation"])
+        except PracticeRefused as refused:
+            form.add_error(None, str(refused))
+            return False
+        count_save(section.study_id)
+    messages.success(request, "The practice item is there.")
+    return True
+
+
+def _deleted(request, section, here):
+    pk = row_id(request.POST["delete"])
+    with transaction.atomic():
+        stale.lock(section.study_id)
+        for clear in before_launch:
+            clear(section.study)
+        item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
+        if item is not None:
+            delete_practice(item)
+            count_save(section.study_id)
+    words = "The practice item is deleted." if item is not None else "That practice item is gone already."
+    messages.success(request, words)
+    return HttpResponseRedirect(here)
+
+
+def _listed(section):
+    rows = Expected.objects.filter(item__section=section, item__kind=Item.Kind.PRACTICE)
+    rows = rows.select_related("item__prompt", "exposure").prefetch_related("item__exposures__output__system")
+    return [
+        {
+            "pk": row.item_id,
+            "prompt": row.item.prompt,
+            "texts": [(one.output.system, one.output) for one in row.item.exposures.all()],
+            "explanation": row.explanation,
+        }
+        for row in rows.order_by("item__number", "question__position")
+    ]
