@@ -67,6 +67,7 @@ def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySe
     # Read first, and passed on as numbers. As a query within the query it was planned anew for each batch and placement where the
     # database had not counted the rows of a study just launched: minutes for a hundred batches, for people who had been given nothing.
     given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
+    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # the same for everybody of an arm, in each of their batches
     if items := list(given.values_list("item", flat=True)):
         met = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
         batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))

@@ -16,6 +16,7 @@ from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestio
 
 from .channels import keyed
 from .models import Assignment
+from .offers import Offer, offer_of
 
 CHARACTERS_A_WORD = 6
 
@@ -48,6 +49,7 @@ class Plan:
     sections: tuple[PlannedSection, ...]
     instructions: str
     wording: Wording
+    offer: Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,9 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
                 told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
             )
         )  # fmt: skip
-    instructions = words.arms[batch.arm.name]["instructions"] or words.study["instructions"]
-    return Plan(batch.study.seed, lengths, tuple(sections), instructions, words)
+    arm = words.arms[batch.arm.name]
+    instructions = arm["instructions"] or words.study["instructions"]
+    return Plan(batch.study.seed, lengths, tuple(sections), instructions, words, offer_of(words, arm))
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def _landing(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
         study=study, channel="open_link", pool="open_link"
     )
-    return views._landing(request, recruitment, views.public_words(study))
+    return views._landing(request, recruitment, views.public_wording(study))
 
 
 def _done(request, assignment: Assignment) -> HttpResponse:

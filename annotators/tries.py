@@ -33,7 +33,11 @@ def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
     except PoolSpent:
         raise NotNow(
             next(
-                (problem.text for problem in problems(study) if problem.field in ("prompts", "outputs", "systems")),
+                (
+                    problem.text
+                    for problem in problems(study)
+                    if problem.field in ("arms", "prompts", "outputs", "systems")
+                ),
                 "There are not enough prompts for one batch.",
             )
         ) from None

@@ -1,6 +1,5 @@
 """Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""
 
-from decimal import Decimal
 from functools import wraps
 from urllib.parse import urlencode
 
@@ -11,13 +10,14 @@ from django.template.loader import get_template
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.design import wording_of
+from studies.design import Wording, wording_of
 from studies.models import Study
 
 from . import assign
 from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
+from .offers import Offer, range_of
 from .pages import FEEDBACK, media_names, page_as_shown, plan_of, shown_of
 from .prepared import Select, columns_of, insert
 from .receipts import receipt_of
@@ -91,10 +91,10 @@ def note(request, study_words, kind: str, way_back: Return | None = None, status
     return response
 
 
-def public_words(study: Study) -> dict:
+def public_wording(study: Study) -> Wording:
     """The words of the study's newest version, for someone who has no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
-    return wording_of(study, latest).study
+    return wording_of(study, latest)
 
 
 @for_annotators
@@ -105,17 +105,18 @@ def entry(request, key):
     if recruitment is None or recruitment.study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
-    words = public_words(study)
+    wording = public_wording(study)
+    words = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
     # U+FFFD is what is left of bytes that were no text.
     if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
         return _landing(
-            request, recruitment, words, problem="This link is not right. Please start from the panel again."
+            request, recruitment, wording, problem="This link is not right. Please start from the panel again."
         )
     arrival = channel.arrive(recruitment, parameters)
     if arrival.problem or arrival.is_preview:
-        return _landing(request, recruitment, words, problem=arrival.problem, is_preview=arrival.is_preview)
+        return _landing(request, recruitment, wording, problem=arrival.problem, is_preview=arrival.is_preview)
     now = timezone.now()
     is_open = (
         not recruitment.stopped_at
@@ -127,13 +128,15 @@ def entry(request, key):
         if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
             kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
             return note(request, words, kind, _way_back(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
-        return _landing(request, recruitment, words, is_returning=returning is not None)
+        return _landing(request, recruitment, wording, is_returning=returning is not None)
     if "decline" in request.POST:
         return note(request, words, "no_consent", _way_back(recruitment, "no_consent", arrival.ids))
     if returning is None and not is_open:
         return note(request, words, "closed", _way_back(recruitment, "closed", arrival.ids))
     if returning is None and words["consent"] and request.POST.get("agree") != "1":
-        return _landing(request, recruitment, words, error="Please tick the box if you agree to take part.", status=422)
+        return _landing(
+            request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
+        )
     arms = list(recruitment.arms.values_list("pk", flat=True))
     # One transaction, for one wait for the disk.
     with transaction.atomic():
@@ -177,26 +180,20 @@ def _assignment_of(recruitment, arrival):
     )  # fmt: skip
 
 
-def _landing(request, recruitment, words, status=200, **more):
-    reward = recruitment.reward if recruitment.reward is not None else words["reward"]
+def _landing(request, recruitment, wording: Wording, status=200, **more):
+    words = wording.study
+    is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
+    arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
+    offer = range_of(wording, arms, recruitment.reward)
     context = {
         "study": words,
         "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
         "consent": cached_markdown(words["consent"]) if words["consent"] else "",
-        "reward": reward,
+        "offer": offer,
         "currency": recruitment.currency or words["currency"],
-        "pays": bool(reward and Decimal(reward)),
-        "per_hour": _per_hour(reward, words["minutes"]),
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
     return render(request, "annotate/landing.html", context | more, status=status)
-
-
-def _per_hour(reward, minutes) -> str:
-    """What the reward comes to an hour, '' where that cannot be said."""
-    if not reward or not minutes or not Decimal(reward):
-        return ""
-    return str((Decimal(reward) * 60 / minutes).quantize(Decimal("0.01")))
 
 
 def _way_back(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> Return:
@@ -333,6 +330,7 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
         stored = stored_texts(asks, step.page, responses)
     shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
+    plan = plan_of(assignment)
     pages = len(standing.walk.keys)
     place = standing.walk.places[step.page.key] + 1
     words = wording_of(assignment.study, assignment.design_id)
@@ -347,13 +345,14 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "following": standing.walk.after(step.page.key) or "done" if stored is not None else "",
         "place": place,
         "pages": pages,
-        "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1]),
+        "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "kept_minutes": _kept_minutes(assignment),
         "previous": standing.walk.before(step.page.key),
         "general_errors": sent.general if sent else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
         "told": told_of(assignment, step.page) if step.protocol is FEEDBACK else (),
+        "offer": _own_offer(assignment, plan.offer) if place == 1 else None,
     }
     return render(request, step.protocol.template, context | more, status=status)
 
@@ -362,9 +361,19 @@ def _instructions(assignment) -> str:
     return cached_markdown(plan_of(assignment).instructions)
 
 
-def _minutes_left(study: Study, part: float) -> int | None:
-    """By what others took, as long as few have submitted by what was declared."""
-    minutes = study.usual_seconds / 60 if study.usual_seconds else study.minutes
+def _own_offer(assignment, offer: Offer) -> dict | None:
+    """What this annotator's part takes and pays, where the first page did not say so yet."""
+    if not offer.is_own:
+        return None
+    recruitment = assignment.recruitment
+    pays = offer.reward if recruitment is None or recruitment.reward is None else None
+    return {"minutes": offer.minutes, "reward": pays, "currency": recruitment.currency if recruitment else ""}
+
+
+def _minutes_left(study: Study, part: float, offer: Offer) -> int | None:
+    """By what others took, as long as few have submitted by what was declared. Of an arm that takes another time, by that."""
+    usual = None if offer.is_own else study.usual_seconds
+    minutes = usual / 60 if usual else offer.minutes
     return max(1, round(minutes * part)) if minutes else None
 
 
@@ -405,6 +414,7 @@ def done(request, code):
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
+        "offer": _paid(assignment) if outcome == "complete" else None,
         "may_go_on": outcome == "complete"
         and assignment.study.batches_per_annotator > 1
         and assignment.recruitment is not None,
@@ -413,6 +423,11 @@ def done(request, code):
     if way_back.host:
         response.headers["Content-Security-Policy"] = policy([way_back.host])
     return response
+
+
+def _paid(assignment) -> dict | None:
+    """What is paid for this part, where arms are paid differently."""
+    return _own_offer(assignment, plan_of(assignment).offer)
 
 
 def may_withdraw(assignment) -> bool:

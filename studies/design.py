@@ -257,6 +257,7 @@ def problems(study: Study) -> Iterator[Problem]:
         yield Problem("No duration is declared.", "minutes")
     if not study.arms.exists():
         yield Problem("There is no arm.", "arms")
+    yield from _arm_problems(study)
     if not any(section.purpose == "live" for section in sections):
         yield Problem("There is no live section: nothing would be measured.", "sections")
     for section in sections:
@@ -267,6 +268,29 @@ def problems(study: Study) -> Iterator[Problem]:
         yield Problem(
             "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
             "batches_per_annotator", False, "several_batches",
+        )  # fmt: skip
+
+
+def _arm_problems(study: Study) -> Iterator[Problem]:
+    from .draw import SharesRefused, block_of
+
+    arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+    try:
+        block_of(arms)
+    except SharesRefused as refused:
+        yield Problem(str(refused), "arms")
+    else:
+        places = sum(arm.wanted or 0 for arm in arms)
+        if places and study.target_n and places != study.target_n:
+            yield Problem(
+                f"The arms have {places} places in all, the target is {study.target_n}: they are filled in these shares.",
+                "arms", False, "arms_and_target_differ",
+            )  # fmt: skip
+    longest = max((arm.minutes or 0 for arm in arms), default=0)
+    if study.minutes and longest > study.minutes:
+        yield Problem(
+            f"An arm takes {longest} minutes, the study declares {study.minutes}: places are kept by the study's minutes.",
+            "minutes", False, "arm_takes_longer",
         )  # fmt: skip
 
 

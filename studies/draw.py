@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import gcd
 from random import Random
 
 from django.db import transaction
@@ -13,16 +14,39 @@ from .models import Batch, Exposure, Item, Output, Placement, Study
 from .protocols import REGISTRY, DrawnItem, Pool, PoolSpent
 
 
+class SharesRefused(PoolSpent):
+    """The arms' places make no blocks: nothing can be drawn. The message is for the researcher."""
+
+
 def random_of(seed: int, *what: object) -> Random:
     """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
     digest = hashlib.sha256("|".join(map(str, (seed, *what))).encode()).digest()
     return Random(int.from_bytes(digest))
 
 
-def arm_of(arms: list, seed: int, k: int):
-    """The arm of batch k, in permuted blocks: counts of the arms differ by at most one."""
-    block, place = divmod(k, len(arms))
-    return random_of(seed, "arms", block).sample(arms, len(arms))[place]
+LARGEST_BLOCK = 60
+
+
+def block_of(arms: list) -> list:
+    """A block of arms: each once, or as often as their places stand to one another. Raises SharesRefused."""
+    wanted = [arm.wanted for arm in arms]
+    if not any(wanted):
+        return arms
+    if not all(wanted):
+        raise SharesRefused("Say for each arm how many places it has, or for none.")
+    shared = gcd(*wanted)
+    if sum(wanted) // shared > LARGEST_BLOCK:
+        raise SharesRefused(
+            f"The places of the arms ({', '.join(map(str, wanted))}) have no common divisor that makes blocks of at most {LARGEST_BLOCK}: "
+            "batches are drawn in blocks that hold every arm in its share. Give them rounder numbers."
+        )
+    return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
+
+
+def arm_of(block: list, seed: int, k: int):
+    """The arm of batch k, in permuted blocks: after each whole block every arm has its share exactly."""
+    number, place = divmod(k, len(block))
+    return random_of(seed, "arms", number).sample(block, len(block))[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +161,10 @@ class Drawing:
     def batches(self) -> Iterator[DrawnBatch]:
         """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
         supplies: dict[tuple, Supply] = {}
+        block = block_of(self.arms)
         k = 0
         while True:
-            arm = arm_of(self.arms, self.seed, k)
+            arm = arm_of(block, self.seed, k)
             yield DrawnBatch(k, arm.pk, tuple(self._items(k, arm, supplies)))
             k += 1
 

@@ -14,7 +14,7 @@ from annotators import assign
 from annotators.models import Assignment, Response
 from annotators.record import Closed, Conflict, Elsewhere, record_page, standing_of
 from studies.models import Batch
-from tests.builders import spa_study
+from tests.builders import humanlike_draft, launched, spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,6 +57,29 @@ def test_no_more_people_than_places():
     study = spa_study(target_n=5, annotators_per_batch=2)
     outcomes = Counter(all_at_once(claim(study), [f"p{n}" for n in range(30)], 12))
     assert outcomes == {"claimed": 6, "wait": 24} and counts_are_true(study)
+
+
+def places_by_arm(study):
+    """How many places of each arm are taken: by who has submitted and who is at work."""
+    held = Assignment.objects.filter(study=study, released_at=None).values_list("batch__arm__name", flat=True)
+    return Counter(held)
+
+
+def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
+    conditions = ("none", "instructions", "examples", "comparison")
+    study = launched(humanlike_draft(conditions=conditions, domains=("news",), target_n=32))
+    assert set(all_at_once(claim(study), [f"a{n}" for n in range(20)], 10)) == {"claimed"}
+    assert sorted(places_by_arm(study).values()) == [5, 5, 5, 5]
+    # Seven leave, all those of one condition among them; whoever comes next takes their places, not new ones.
+    gone = list(Assignment.objects.filter(study=study, batch__arm__condition="comparison"))
+    gone += list(Assignment.objects.filter(study=study, batch__arm__condition="none").order_by("pk")[:2])
+    all_at_once(lambda pk: assign.release(pk, "returned"), [a.pk for a in gone], 7)
+    all_at_once(claim(study), [f"b{n}" for n in range(7)], 7)
+    assert sorted(places_by_arm(study).values()) == [5, 5, 5, 5] and counts_are_true(study)
+    all_at_once(claim(study), [f"c{n}" for n in range(12)], 12)
+    assert sorted(places_by_arm(study).values()) == [8, 8, 8, 8]
+    arms = Assignment.objects.filter(study=study).values_list("annotator", "batch__arm").distinct()
+    assert arms.count() == Assignment.objects.filter(study=study).values("annotator").distinct().count()
 
 
 def test_a_page_sent_by_many_at_once_is_stored_once():

@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.draw import PoolSpent, Supply, arm_of, drawn_batches, random_of, write_batches
+from studies.design import burdens, problems
+from studies.draw import PoolSpent, SharesRefused, Supply, arm_of, block_of, drawn_batches, random_of, write_batches
 from studies.models import Arm, ArmSystem, Output, Section
 from tests.builders import add_rating, add_spa, draft_study, spa_draft
 
@@ -93,6 +94,38 @@ def test_arms_come_in_permuted_blocks_with_their_own_systems_and_domains():
         assert shown == ({"alpha", "gamma"} if batch.arm_id == two.pk else {"alpha", "beta", "gamma"})
         assert batch.arm_id == one.pk or set(prompts_of(batch)) <= news
     assert Counter(arm_of([1, 2, 3], 9, k) for k in range(30)) == {1: 10, 2: 10, 3: 10}
+
+
+@pytest.mark.parametrize(
+    "wanted, block", [((130, 130, 130), 3), ((100, 50, 50), 4), ((None, None, None), 3), ((7, 7, 14), 4)]
+)
+def test_every_block_holds_every_arm_in_its_share(wanted, block):
+    arms = [Arm(name=str(n), wanted=places) for n, places in enumerate(wanted)]
+    held = block_of(arms)
+    assert len(held) == block
+    for start in range(0, 5 * block, block):
+        drawn = Counter(arm_of(held, 9, k).name for k in range(start, start + block))
+        assert [drawn[arm.name] for arm in arms] == [
+            (arm.wanted or 1) * block // sum(a.wanted or 1 for a in arms) for arm in arms
+        ]
+
+
+@pytest.mark.parametrize("wanted, words", [((131, 130), "rounder numbers"), ((10, None), "or for none")])
+def test_places_that_make_no_blocks_are_refused_before_the_launch(wanted, words):
+    study = spa_draft()
+    study.arms.update(wanted=wanted[0])
+    Arm.objects.create(study=study, name="two", wanted=wanted[1])
+    assert [p.text for p in problems(study) if p.field == "arms" and words in p.text]
+    with pytest.raises(SharesRefused, match=words):
+        drawn_batches(study, 0, 1)
+    assert burdens(study) == []
+
+
+def test_arms_whose_places_are_not_the_target_are_pointed_at():
+    study = spa_draft(target_n=30)
+    study.arms.update(wanted=10)
+    Arm.objects.create(study=study, name="two", wanted=10, minutes=90)
+    assert {"arms_and_target_differ", "arm_takes_longer"} <= {p.name for p in problems(study)}
 
 
 def test_the_same_thing_judged_is_the_same_item():
