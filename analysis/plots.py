@@ -80,11 +80,14 @@ def _drawn(figure: Mapping[str, Any]):
         mine = [one["series"] for one in rows if one["label"] == row["label"]]
         place = labels.index(row["label"]) + (mine.index(row["series"]) - (len(mine) - 1) / 2) * 0.36 * (len(mine) > 1)
         style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
-        if row["low"] is not None and row["high"] is not None:
+        if figure.get("kind") == "bars" and row["series"] == series[0]:
+            axes.barh([place], [row["estimate"]], height=0.34, color=style["color"])
+        elif row["low"] is not None and row["high"] is not None:
             axes.plot(
                 [row["low"], row["high"]], [place, place], color=style["color"], linewidth=1.6, solid_capstyle="butt"
             )
-        axes.plot(
+        if figure.get("kind") != "bars" or row["series"] != series[0]:
+            axes.plot(
             [row["estimate"]], [place], marker=style["marker"], markersize=6, color=style["color"], linestyle="none",
             markerfacecolor=style["color"] if style["fill"] else "white", markeredgewidth=1.4,
         )  # fmt: skip
@@ -142,7 +145,9 @@ def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
 
 
 def _digits(figure: Mapping[str, Any]) -> int:
-    """Enough decimals to tell the rows apart: a third one where all of them are small."""
+    """Enough decimals to tell the rows apart: a third one where all of them are small, one where people are counted."""
+    if figure.get("kind") == "bars":
+        return 1
     return 3 if max(abs(row["estimate"]) for row in figure["rows"]) < 0.1 else 2
 
 
@@ -155,6 +160,8 @@ def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, fl
         # What is next to nothing should look like it.
         low, high = min(low, -0.05), max(high, 0.05)
     margin = 0.06 * (high - low) or 0.05
+    if figure.get("kind") == "bars":
+        return 0.0, high + margin
     return low - margin, high + margin
 
 

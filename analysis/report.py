@@ -266,7 +266,7 @@ def block_as_dict(block: Block) -> dict[str, Any]:
         {
             "name": block.name, "title": block.title, "mode": block.mode, "note": block.note,
             "estimates": [_envelope(estimate, block.mode) for estimate in block.estimates],
-            "table": block.table, "series": block.series, "verdict": block.verdict, "warnings": list(block.warnings),
+            "tables": list(block.tables), "series": list(block.series), "verdict": block.verdict, "warnings": list(block.warnings),
         }
     )  # fmt: skip
 
@@ -339,6 +339,7 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
     every_method = tables.methods(blocks)
     made: list[tables.Table | None] = [
         *tables.table_1(blocks, result["parameters"]["star_scheme"]),
+        *tables.of_blocks(blocks),
         tables.agreement(every_method),
         tables.likert(blocks),
         *choice_report.tables(blocks),
@@ -454,6 +455,13 @@ def figures(blocks: list[dict[str, Any]], parameters: Mapping[str, Any]) -> list
         "P(x chosen)", 0.5, sorted(choice_report.points(blocks), key=lambda row: row["label"]), [0, 1])  # fmt: skip
     add("means", "Mean rating of each system", f"In points of the scale, every annotator weighing the same, with {percent} confidence intervals.",
         "Mean rating", None, points(tables.estimates_of(blocks, "rating.means"), "mean", lambda e: f"{e['settings']['system']} ({e['settings']['question']})"))  # fmt: skip
+    for block in blocks:
+        for one in block["series"]:
+            add(
+                one["name"], one["title"], one["description"], one["axis"], one["reference"], one["rows"], one["limits"]
+            )
+            if made and made[-1]["name"] == one["name"]:
+                made[-1]["kind"] = one.get("kind", "intervals")
     return made
 
 

@@ -31,7 +31,67 @@ def conclusions(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "recovered": recovered(contrast["expected"], found_direction(estimate, 0.5, False)),
             }
         )  # fmt: skip
+    return found + _worded(blocks)
+
+
+def _worded(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Sentences for the planned comparisons of protocols that bring words of their own."""
+    order = {"primary": 0, "secondary": 1, "exploratory": 2}
+    estimates = [
+        estimate
+        for block in blocks
+        if block["mode"] == "recommended"
+        for estimate in block["estimates"]
+        if estimate["settings"].get("words") and contrast_of(estimate).get("is_planned")
+    ]
+    found = []
+    for estimate in sorted(estimates, key=lambda e: order[contrast_of(e)["role"]]):
+        contrast, words, null = contrast_of(estimate), estimate["settings"]["words"], estimate["settings"]["null"]
+        outcome = recovered(contrast["expected"], found_direction(estimate, null, False))
+        claim, text = _claimed(estimate, words, null)
+        expected = {">": "more", "<": "less", "~": "no difference that matters"}.get(contrast["expected"], "")
+        ending = {
+            "recovered": "that was found",
+            "not shown": "that was not shown",
+            "contradicted": "the opposite was found",
+        }
+        found.append(
+            {
+                "contrast": f"{contrast['key']}, {estimate['settings']['key']}", "role": contrast["role"], "claim": claim,
+                "text": text + (f" Expected was {expected}; {ending[outcome]}." if outcome else ""),
+                "apa": apa.result(estimate, words["symbol"], "number") if estimate["estimate"] is not None else "",
+                "verdict": estimate["detail"].get("verdict"), "status": estimate["status"], "recovered": outcome,
+            }
+        )  # fmt: skip
     return found
+
+
+def _claimed(estimate: Envelope, words: Mapping[str, str], null: float) -> tuple[str, str]:
+    """(what may be claimed, the numbers that it rests on)."""
+    value, contrast = estimate["estimate"], contrast_of(estimate)
+    if value is None:
+        return words["open"], f"Nothing can be estimated: {estimate['reason']}."
+    printed = apa.percent if words["kind"] == "percent" else apa.number
+    ends = apa.ends_of(estimate)
+    level = f"{100 * estimate['interval']['level']:g} %" if ends else ""
+    numbers = f"{words['what']} is {printed(value)}"
+    numbers += f"; {level} confidence interval {printed(ends[0])} to {printed(ends[1])}" if ends else ""
+    numbers += f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
+    numbers += f"; {apa.units(estimate['n'], estimate['unit'])}."
+    if estimate["test"] is None:
+        return words["open"], f"{numbers} No test: {estimate['reason'] or 'too few annotators'}."
+    verdict = estimate["detail"].get("verdict")
+    margin = f" within ±{printed(contrast['margin'])}" if contrast["margin"] else ""
+    if verdict in ("different", "different_but_trivial"):
+        claim = words["more"] if value > null else words["less"]
+        return (f"{claim[:-1]}, but by less than matters{margin}." if verdict != "different" else claim), numbers
+    if verdict == "equivalent":
+        return f"{words['same']}{margin}.", numbers
+    detectable = estimate["detail"].get("detectable")
+    numbers += " No difference was shown, which is no evidence that there is none."
+    if detectable is not None:
+        numbers += f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
+    return words["open"], numbers
 
 
 def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from annotators.pages import page_as_shown, shown_of
 from annotators.record import record_page, standing_of
 from studies.design import burdens
 from studies.models import Exposure, Question, Study
-from studies.protocols import Ask
+from studies.protocols import Ask, Protocol
 
 COMMENTS = (
     "I liked the quieter stories best.",
@@ -155,7 +155,7 @@ def _take_part(study: Study, person: str, world: _World, rng: random.Random) -> 
             assignment=assignment, key=key, shown=shown_of(step.page, assignment)
         )
         asks = step.protocol.asks(page_as_shown(step.page, visit.shown))
-        outcome = record_page(assignment, key, robot.form(asks, step.purpose))
+        outcome = record_page(assignment, key, robot.form(step.protocol, asks, step.purpose))
         if outcome.sent is not None:
             problems = outcome.sent.general + [f"{slot}: {text}" for slot, text in outcome.sent.errors.items()]
             raise ValueError(f"page {key}: a robot's answers were refused: {'; '.join(problems)[:300]}")
@@ -183,10 +183,11 @@ class _Robot:
         self.liking = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
 
-    def form(self, asks: Mapping[str, Ask], purpose: str) -> QueryDict:
+    def form(self, protocol: Protocol, asks: Mapping[str, Ask], purpose: str) -> QueryDict:
         data = QueryDict(mutable=True)
         for slot, ask in asks.items():
-            answer = self._answer(ask, purpose)
+            answer = protocol.robot(ask, self.systems, self.world.strengths, self.rng)
+            answer = self._answer(ask, purpose) if answer is None else answer
             if answer is not None:
                 data[slot] = answer
         return data

@@ -193,6 +193,15 @@ def _by_pair(estimates: Iterable[Mapping[str, Any]]) -> dict[tuple, list[Mapping
     return found
 
 
+def of_blocks(blocks: Blocks) -> list[Table]:
+    """The tables that the protocols' own analyses laid out."""
+    return [
+        table(one["name"], one["title"], one["columns"], one["rows"], one["place"], one["note"])
+        for block in blocks
+        for one in block["tables"]
+    ]
+
+
 def table_1(blocks: Blocks, scheme: str) -> list[Table]:
     """The paper's Table 1 for this study (stated chances beside ratings), and both ways of counting beside each other."""
     spa = estimates_of(blocks, "spa.pairs")

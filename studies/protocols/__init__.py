@@ -159,21 +159,20 @@ class Page:
 class Block:
     """A piece of a report. ``estimates`` are envelopes (analysis.stats.results); tables and series are made of them.
 
-    ``table``: name, title, place (first, sure, more), columns ("key|label|kind; …"), rows, note. ``series``: figures, each with
-    name, title, description, axis, reference, limits, rows and, where it is no row of intervals, kind. ``conclusions``: sentences
-    about planned comparisons (contrast, role, claim, text, apa, verdict, status, recovered).
+    ``tables``: each with name, title, place (first, sure, more), columns ("key|label|kind; …"), rows and note. ``series``: figures,
+    each with name, title, description, axis, reference, limits, rows and, where it is no row of intervals, kind. An estimate of a
+    planned comparison whose settings have ``words`` (more, less, same, open, what, symbol, kind) is a sentence of the report.
     """
 
     name: str
     title: str
     mode: str  # paper | recommended
     estimates: tuple = ()
-    table: Mapping[str, Any] | None = None
+    tables: Sequence[Mapping[str, Any]] = ()
     series: Sequence[Mapping[str, Any]] = ()
     verdict: Mapping[str, Any] | None = None
     warnings: tuple = ()
     note: str = ""
-    conclusions: tuple = ()
 
 
 @dataclass(frozen=True, slots=True)

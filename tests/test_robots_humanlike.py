@@ -1,0 +1,137 @@
+"""Human or machine over HTTP: robots that can tell, and robots that cannot, and a report that knows which were which."""
+
+import random
+import re
+from itertools import count
+
+import pytest
+
+from analysis.report import build_report
+from analysis.simulate import simulate_answers
+from annotators.models import Assignment, Response
+from studies import lifecycle
+from studies.models import Contrast, Study
+from tests.builders import humanlike_draft, launched, panel
+from tests.robots import Robot
+
+pytestmark = pytest.mark.django_db
+
+
+def author_of(text):
+    """The text says its author's name backwards."""
+    return re.search(r"\((\w+)\)", text)[1][::-1]
+
+
+def judging(d_prime: float, criterion: float, reads_words=True):
+    """A person with this sensitivity and leaning: evidence of a machine is normal around plus or minus half of d'."""
+
+    def answer(name, kind, values, asked, page, robot):
+        if kind == "textarea":
+            return "It goes on for a while and then it stops." if reads_words else "fine"
+        label = name.rsplit(".", 1)[1]
+        if label in page.texts:
+            (author,) = {author_of(text) for text in page.texts[label]}
+            side = -0.5 if author == "human" else 0.5
+            evidence = side * d_prime + robot.rng.gauss(0, 1) - criterion
+            return str(1 + (evidence > -1) + (evidence > 0) + (evidence > 1))
+        machine = next(label for label in values if author_of(page.texts[label][0]) != "human")
+        return machine if robot.rng.random() < 0.5 + d_prime / 6 else next(v for v in values if v != machine)
+
+    return answer
+
+
+@pytest.fixture
+def same_orders(monkeypatch):
+    """Assignments with the same seeds in every run: the orders drawn from them decide which answer gets which noise."""
+    seeds = count(1000)
+    monkeypatch.setattr(Assignment._meta.get_field("seed"), "_get_default", lambda: next(seeds))
+
+
+def report_after(truths, n=100, **options):
+    """The report on ``n`` robots, each with the (d', c) of their condition, who came by the panel's link."""
+    conditions = tuple(truths)
+    study = humanlike_draft(conditions=conditions, target_n=n, seed=11, texts=20, m=6, **options)
+    if len(conditions) > 1:
+        Contrast.objects.create(study=study, x_condition=conditions[1], y_condition=conditions[0], expected=">")
+    study = launched(study)
+    door = panel(study)
+    for number in range(n):
+        robot = Robot(f"/e/{door.key}/?who=w{number}&session=s", None, number)
+        robot.start()
+        condition = (
+            Assignment.objects.select_related("batch__arm")
+            .get(annotator__pool="panel", submitted_at=None)
+            .batch.arm.condition
+        )
+        robot.answer = judging(*truths[condition])
+        robot.rng = random.Random(500 + number)
+        assert robot.play() == "Thank you"
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    return study, build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
+
+
+def rows(result, name):
+    return next(one for one in result["tables"] if one["name"] == name)["rows"]
+
+
+def test_the_report_finds_the_sensitivity_of_a_hundred_robots_and_what_training_gave_them(same_orders):
+    study, result = report_after({"none": (0.0, 0.4), "examples": (1.4, 0.0)}, domains=("news",))
+    assert result["problems"] == [] and result["n"]["submitted"] == 100
+    by_condition = {row["condition"]: row for row in rows(result, "detection") if row["domain"] == "all"}
+    none, examples = by_condition["none"], by_condition["examples"]
+    assert none["d_interval"][0] < 0 < none["d_interval"][1] and 0.2 < none["c"] < 0.6 and none["n"] == 50
+    assert 1.1 < examples["d"] < 1.7 and examples["d_p"] < 0.001 and abs(examples["c"]) < 0.25
+    (said,) = result["conclusions"]
+    assert said["claim"] == "Annotators told machine from human texts better under examples than under none."
+    assert said["recovered"] == "recovered"
+    assert [row["condition"] for row in rows(result, "paper_table_2")] == ["none", "examples"]
+    assert {e["unit"] for b in result["blocks"] if b["name"] == "attrition" for e in b["estimates"]} == {"assignment"}
+
+
+def test_the_report_finds_none_where_there_is_none(same_orders):
+    _, result = report_after({"none": (0.0, 0.0), "instructions": (0.0, 0.0)}, domains=("news",))
+    for row in rows(result, "detection"):
+        assert row["d_interval"][0] < 0 < row["d_interval"][1] and row["d_p"] > 0.05, row
+        assert row["accuracy_interval"][0] < 0.5 < row["accuracy_interval"][1]
+    (said,) = result["conclusions"]
+    assert said["verdict"] is None and said["claim"].startswith("It remains open")
+    assert "would have been found in 8 of 10" in said["text"]
+    assert {row["sign"] for row in rows(result, "paper_table_1") + rows(result, "paper_table_2")} == {""}
+
+
+def test_training_answers_enter_no_estimate():
+    study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",), target_n=12, seed=3)
+    study = launched(study)
+    simulate_answers(study, 12, {"human": 1.0, "gpt3": 0.0})
+    before = build_report(study, {"origins": ["robot"], "resamples": 99})
+    practice = Response.objects.filter(assignment__study=study, question__section__purpose="training")
+    assert practice.count() == 12 * 3
+    # All of them turned round, past the guard of a record that never changes.
+    from django.db.models import F
+    from django.db.models.query import QuerySet
+
+    assert QuerySet(Response).filter(pk__in=practice.filter(value__isnull=False)).update(value=5 - F("value")) == 18
+    after = build_report(Study.objects.get(pk=study.pk), {"origins": ["robot"], "resamples": 99})
+    assert before["data"]["sha256"] != after["data"]["sha256"]
+    assert numbers(before) == numbers(after)
+    live = Response.objects.filter(assignment__study=study, question__key="source", question__section__purpose="live")
+    QuerySet(Response).filter(pk__in=live).update(value=5 - F("value"))
+    assert numbers(build_report(Study.objects.get(pk=study.pk), {"origins": ["robot"], "resamples": 99})) != numbers(
+        after
+    )
+
+
+def numbers(result):
+    """Estimates that no resampling touches: the seed follows from all that was read, training too."""
+    return [
+        (e["analysis"], e["estimate"], e["n"], e["n_rows"]) for b in result["blocks"] for e in b["estimates"] if "attrition" not in e["analysis"]
+    ]  # fmt: skip
+
+
+def test_robots_of_the_command_perceive_the_strengths_that_they_are_given():
+    study = launched(humanlike_draft(domains=("news",), target_n=60, texts=30, m=8, seed=5))
+    assert simulate_answers(study, 60, {"human": 1.5, "gpt3": 0.0}).submitted == 60
+    result = build_report(study, {"origins": ["robot"], "resamples": 99})
+    row = rows(result, "detection")[0]
+    assert row["d_interval"][0] < 1.5 < row["d_interval"][1] and row["d_p"] < 0.001
