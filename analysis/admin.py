@@ -164,3 +164,6 @@ class AnalysisRunAdmin(ReadOnly):
     @admin.display(description="result")
     def short_hash(self, run):
         return run.result_sha256[:12]
+
+
+from .coding import admin as coding_admin  # noqa: E402, F401 - importing it registers the coding workspace

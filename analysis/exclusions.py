@@ -33,7 +33,8 @@ COPIED_TOKENS, COPIED_SHARE = 8, 0.8
 class Material:
     """What rules may look at: the frames of submitted assignments, decisions of people, and texts read on demand.
 
-    ``words``: the words shown in each batch; ``shown``: the texts shown in each batch, by batch number.
+    ``words``: the words shown in each batch; ``shown``: the texts shown in each batch, by batch number; ``reviews``: what reviewers
+    decided of each annotator's work, the reasons where they refuse it and '' where not.
     """
 
     responses: "DataFrame"
@@ -42,6 +43,7 @@ class Material:
     allowed: int = 1
     words: Callable[[], Mapping[int, int]] = dict
     shown: Callable[[], Mapping[int, list[str]]] = dict
+    reviews: Callable[[], Mapping[int, str]] = dict
 
     @property
     def submitted(self) -> list[int]:
@@ -356,22 +358,22 @@ def copied_text(material: Material) -> Flags:
             continue
         if flags.states[assignment] == UNKNOWN:
             flags.states[assignment] = PASS
-        said = _tokens(text[:20_000])
+        said = tokens_of(text[:20_000])
         if len(said) < COPIED_TOKENS:
             continue
         if batch not in tokens:
-            tokens[batch] = [_tokens(output) for output in shown.get(batch, [])]
-        longest = max((_longest_common_run(said, output) for output in tokens[batch]), default=0)
+            tokens[batch] = [tokens_of(output) for output in shown.get(batch, [])]
+        longest = max((longest_common_run(said, output) for output in tokens[batch]), default=0)
         if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(said):
             flags.add(assignment, FAIL, f"{longest} of {len(said)} words in a row are copied")
     return flags
 
 
-def _tokens(text: str) -> list[str]:
+def tokens_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _longest_common_run(said: list[str], shown: list[str]) -> int:
+def longest_common_run(said: list[str], shown: list[str]) -> int:
     """The length of the longest run of tokens that stands in both; 0 below ``COPIED_TOKENS``."""
     size = COPIED_TOKENS
     starts: dict[tuple, list[int]] = {}
@@ -391,6 +393,23 @@ def _longest_common_run(said: list[str], shown: list[str]) -> int:
                 length += 1
             longest = max(longest, length)
     return longest
+
+
+@register(
+    "failed_review", "failed review: two reviewers found reasons to refuse the work", is_outcome_blind=False,
+    source="Clark et al. 2021, section 2.3",
+)  # fmt: skip
+def failed_review(material: Material) -> Flags:
+    """Finds annotators whose work reviewers refused, by the rule declared with their sample. Who was not reviewed is unknown.
+
+    Reviewers know neither condition nor truth, but they read the answers: estimates after it are the paper's.
+    """
+    reviews = material.reviews()
+    flags = Flags()
+    for assignment in material.submitted:
+        reasons = reviews.get(assignment)
+        flags.add(assignment, UNKNOWN if reasons is None else FAIL if reasons else PASS, reasons or "")
+    return flags
 
 
 @register("unverified", "unverified: nobody but the address says who the person is")

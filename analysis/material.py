@@ -7,6 +7,7 @@ from annotators.models import Assignment
 from studies.design import burdens
 from studies.models import Exposure, Study
 
+from .coding.report import read_samples, refused_work, reviewed
 from .exclusions import Material
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def material_of(study: Study, responses: "DataFrame", assignments: "DataFrame") 
     return Material(
         responses, assignments, decisions=_decisions(study), allowed=study.batches_per_annotator,
         words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
-        shown=lambda: _shown(study),
+        shown=lambda: _shown(study), reviews=lambda: _reviews(study),
     )  # fmt: skip
 
 
@@ -26,6 +27,12 @@ def _decisions(study: Study) -> dict[int, str]:
     """Exclusions entered by people and not taken back: assignment to reason."""
     standing = standing_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
     return dict(standing.values_list("assignment_id", "reason"))
+
+
+def _reviews(study: Study) -> dict[int, str]:
+    """What reviewers decided: assignment to their reasons, '' for work that they let pass."""
+    samples = read_samples(study, Assignment.Origin.values)
+    return dict.fromkeys(reviewed(samples), "") | refused_work(samples)
 
 
 def _shown(study: Study) -> dict[int, list[str]]:

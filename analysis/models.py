@@ -79,3 +79,6 @@ class ApiToken(models.Model):
 
     def __str__(self):
         return self.name
+
+
+from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django looks for them here

@@ -21,6 +21,8 @@ from studies.protocols import REGISTRY, Block
 from . import choice_report, exclusions, sentences, tables
 from .attrition import attrition
 from .claims import Claims, claims_of
+from .coding.report import Sample, read_samples
+from .coding.report import blocks as coding_blocks
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
 from .snapshot import snapshot
@@ -55,6 +57,7 @@ class Read:
     mismatch: str
     design_now: str
     data_sha256: str
+    samples: list[Sample]
     claims: Claims | None = None
 
 
@@ -110,6 +113,10 @@ def build_report(
         settings = {"level": made["level"], "resamples": made["resamples"], "rng": generator(seed, "attrition")}
         if lost := attrition(read.assignments, read.applied, **settings):
             blocks.append(block_as_dict(lost))
+        blocks += [
+            block_as_dict(block)
+            for block in coding_blocks(read.samples, level=made["level"], resamples=made["resamples"], seed=seed)
+        ]
     progress(3, 5, "Making tables")
     kept = exclusions.kept(read.applied, _submitted(read))
     families = {
@@ -167,7 +174,7 @@ def _read(study: Study, origins: list[str]) -> Read:
     ]  # fmt: skip
     return Read(
         study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
-        versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses),
+        versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
         claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
 

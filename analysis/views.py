@@ -94,6 +94,7 @@ def _list(request, study: Study, form: ReportForm, status: int = 200):
         "study": study,
         "runs": runs,
         "running": running,
+        "samples": study.coding_samples.all() if study.launched_at else (),
         "form": form,
         "may_run": may_run,
         "token": uuid.uuid4().hex,

@@ -13,10 +13,11 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import get_resolver
 
-from analysis.models import ApiToken
+from analysis.coding.codebook import EXPLANATIONS
+from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.runs import run_analysis
 from annotators.exclude import exclude
-from annotators.models import Assignment, Inquiry
+from annotators.models import Assignment, Inquiry, Response
 from studies import jobs
 from studies.models import Output, StudyMember
 from tests.builders import panel, spa_study, user
@@ -59,6 +60,18 @@ def world():
     run = run_analysis(study, {"resamples": 99}, people["owner"])
     job = jobs.submit("analyse", study=study, by=people["owner"])
     token = ApiToken.objects.create(user=people["owner"], name="t", hash="0" * 64)
+    sample = CodingSample.objects.create(
+        study=study,
+        number=1,
+        kind="explanations",
+        rule="union",
+        codebook=EXPLANATIONS.as_json(),
+        per_arm=1,
+        origin="live",
+    )
+    CodingSeat.objects.create(sample=sample, number=1, user=people["coder"])
+    written = Response.objects.exclude(text="").get(assignment=done)
+    CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
     return locals()
 
@@ -70,8 +83,11 @@ def filled(route: str, w) -> str:
         "studies/prompt": w["study"].prompts.first().pk, "studies/output": Output.objects.first().pk, "studies/study": w["study"].pk,
         "annotators/assignment": w["done"].pk, "annotators/recruitment": w["door"].pk, "annotators/inquiry": w["inquiry"].pk,
         "analysis/apitoken": w["token"].pk, "analysis/analysisrun": w["run"].pk,
+        "analysis/codingsample": w["sample"].pk,
     }  # fmt: skip
     if "inquiry/study/<int:pk>" in route:
+        route = route.replace("<int:pk>", str(w["study"].pk))
+    if "codingsample/study/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["study"].pk))
     if "exclusion/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["done"].exclusions.first().pk))

@@ -1,6 +1,7 @@
 """The researcher's pages in Chromium: no accessibility fault, nothing refused by the content policy, at two widths."""
 
 import os
+import random
 from pathlib import Path
 
 import axe_playwright_python
@@ -8,9 +9,11 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.sampling import draw_sample
 from annotators.models import Inquiry
 from studies import audit, lifecycle
-from studies.models import Job
+from studies.models import Job, StudyMember
 from tests import builders, players
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -115,6 +118,33 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner):
     found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")
     found += look(page, f"{base}/studies/job/{job.code}/", "job")
     found += look(page, f"{base}/analysis/apitoken/add/", "token-add")
+    found += page.complaints
+    assert not found, "\n".join(found)
+
+
+def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner):
+    study = builders.humanlike_draft(conditions=("none", "comparison"), domains=("news",), owner=owner, target_n=4)
+    training = study.sections.get(purpose="training")
+    base = f"{live_server.url}/admin"
+    found = look(page, f"{base}/studies/section/{training.pk}/change/", "section-training")
+    found += look(page, f"{base}/studies/section/{training.pk}/practice/", "practice", dark=True)
+    study = builders.launched(study, owner)
+    for n in range(4):
+        players.submitted(
+            study, f"w{n}", rng=random.Random(n), comment="It goes on for a while, and then it just stops."
+        )
+    second = builders.user("cora")
+    StudyMember.objects.create(study=study, user=second, role="coder")
+    samples = [
+        draw_sample(study, kind=kind, rule="union", codebook=book, per_arm=2, coders=[owner, second], by=owner)
+        for kind, book in (("explanations", EXPLANATIONS), ("rejections", REJECTIONS))
+    ]
+    coding = f"{base}/analysis/codingsample"
+    found += look(page, f"{coding}/study/{study.pk}/draw/", "coding-draw", dark=True)
+    found += look(page, f"{coding}/", "coding-samples")
+    found += look(page, f"{coding}/{samples[0].pk}/change/", "coding-sample")
+    found += look(page, f"{coding}/{samples[0].pk}/code/1/", "coding-item", dark=True)
+    found += look(page, f"{coding}/{samples[1].pk}/code/1/", "coding-review")
     found += page.complaints
     assert not found, "\n".join(found)
 

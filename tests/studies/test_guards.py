@@ -5,6 +5,7 @@ from django.db import connection, transaction
 from django.db.models import F, ProtectedError
 from django.utils import timezone
 
+from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Response
 from studies import lifecycle
 from studies.design import mismatch
@@ -154,6 +155,21 @@ def test_the_record_is_only_added_to(way, model, study):
         APPEND_ONLY[way](row)
 
 
+@pytest.mark.parametrize("way", APPEND_ONLY)
+@pytest.mark.parametrize("model", [CodingSample, CodingSeat, CodingItem, Coding])
+def test_what_coders_said_is_only_added_to(way, model, study, django_user_model):
+    assignment = submitted(study)
+    coder = django_user_model.objects.create(username="coder")
+    sample = CodingSample.objects.create(
+        study=study, number=1, kind="explanations", rule="union", codebook={}, per_arm=1, origin="live"
+    )
+    CodingSeat.objects.create(sample=sample, number=1, user=coder)
+    item = CodingItem.objects.create(sample=sample, number=1, assignment=assignment)
+    Coding.objects.create(item=item, coder=coder, is_none=True)
+    with pytest.raises(AppendOnly), transaction.atomic():
+        APPEND_ONLY[way](model.objects.get())
+
+
 def test_an_erasure_blanks_and_nothing_else(study):
     submitted(study, comment="my name is Kim")
     row = Response.objects.exclude(text="").get()
@@ -176,9 +192,15 @@ def test_an_erasure_blanks_and_nothing_else(study):
     "INSERT INTO studies_system (study_id, name, is_human, is_reference) SELECT id, 'new', false, false FROM studies_study",
     "DELETE FROM studies_placement",
     "UPDATE studies_batch SET wanted = 99",
+    "UPDATE analysis_coding SET labels = 'other', is_none = false",
+    "DELETE FROM analysis_codingitem",
 ])  # fmt: skip
-def test_triggers_refuse_raw_sql(sql, study):
-    submitted(study)
+def test_triggers_refuse_raw_sql(sql, study, django_user_model):
+    sample = CodingSample.objects.create(
+        study=study, number=1, kind="explanations", rule="union", codebook={}, per_arm=1, origin="live"
+    )
+    item = CodingItem.objects.create(sample=sample, number=1, assignment=submitted(study))
+    Coding.objects.create(item=item, coder=django_user_model.objects.create(username="coder"), is_none=True)
     with (
         pytest.raises(Exception, match="append-only|does not change"),
         transaction.atomic(),

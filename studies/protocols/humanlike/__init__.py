@@ -18,6 +18,7 @@ POINTS = (
     "Possibly machine-generated",
     "Definitely machine-generated",
 )
+PAIR_TEXT = "One of these texts was written by a machine. Which one?"
 
 
 class HumanLikeSettings(forms.Form):
@@ -45,7 +46,7 @@ class HumanLikeSettings(forms.Form):
     )
     pair_text = forms.CharField(
         max_length=300,
-        initial="One of these texts was written by a machine. Which one?",
+        initial=PAIR_TEXT,
         label="words for a practice pair",
         help_text="Practice by comparison: what is asked about two texts side by side.",
     )
@@ -166,7 +167,7 @@ class HumanLike(Protocol):
             return {
                 page.slot(question, item): Ask(
                     ExposureChoice(exposures=item.exposures), question.id, stores="chosen", item_id=item.id,
-                    position=item.position, text=page.section.settings.get("pair_text", ""), help=question.help,
+                    position=item.position, text=page.section.settings.get("pair_text") or PAIR_TEXT, help=question.help,
                 )
                 for question in page.questions
                 if question.key == SOURCE

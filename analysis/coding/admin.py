@@ -1,0 +1,284 @@
+"""The coding workspace: samples are drawn by researchers and coded by coders, who see the words and the codebook and nothing else."""
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.http import Http404, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+
+from annotators.models import Assignment
+from studies.admin import acts
+from studies.admin.access import EDIT, LOOK, OfferedFilters, roles_of, row_id, study_or_404
+from studies.forms import CleanWords, Lines, RowChoice
+from studies.lifecycle import NotNow
+
+from . import record
+from .codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines
+from .models import CodingSample, CodingSeat
+from .sampling import SEATED, draw_sample
+from .shown import shown_of
+
+TEMPLATES = {CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS, CodingSample.Kind.REJECTIONS.value: REJECTIONS}
+
+
+class DrawForm(CleanWords, forms.Form):
+    """What is sampled, by whom it is coded, with which codebook, and how two codings become one."""
+
+    kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="what is coded")
+    per_arm = forms.IntegerField(
+        min_value=1, max_value=10_000, initial=50, label="annotators of each arm",
+        help_text="Drawn at random; one explanation of each, or for rejections all that each wrote.",
+    )  # fmt: skip
+    origin = forms.ChoiceField(
+        choices=[(value, label) for value, label in Assignment.Origin.choices if value != "test"], label="answers of"
+    )
+    rule = forms.ChoiceField(
+        choices=CodingSample.Rule.choices, initial=CodingSample.Rule.UNION, label="when two differ",
+        help_text="Declared before anybody codes; the report names it. Agreement is computed before it.",
+    )  # fmt: skip
+    codebook = Lines(
+        rows=14, label="codebook",
+        help_text="One label a line: category | key | label | what it means | example. The last two may be left out.",
+    )  # fmt: skip
+    left_out = forms.CharField(
+        required=False, max_length=200, initial="Null", label="categories that do not count",
+        help_text="Given by coders and left out of the shares, as the paper leaves out Null. Several with commas between.",
+    )  # fmt: skip
+
+    def __init__(self, study, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        rows = study.members.filter(role__in=SEATED).select_related("user").order_by("user__username")
+        people = {member.user_id: member.user for member in rows}
+        names = (
+            ("first", "first coder", "choose"),
+            ("second", "second coder", "choose"),
+            ("third", "third coder", "nobody"),
+        )
+        for name, label, empty in names:
+            words = "Decides where the two differ; needed for that rule alone." if name == "third" else ""
+            self.fields[name] = RowChoice(people, empty=empty, required=name != "third", label=label, help_text=words)
+        self.order_fields(["kind", "per_arm", "origin", "first", "second", "rule", "third", "codebook", "left_out"])
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if "codebook" in cleaned and "left_out" in cleaned:
+            left_out = [part.strip() for part in cleaned["left_out"].split(",") if part.strip()]
+            try:
+                cleaned["codebook"] = read_lines(cleaned["codebook"], left_out)
+            except CodebookRefused as refused:
+                self.add_error("codebook", str(refused))
+        if (cleaned.get("rule") == CodingSample.Rule.THIRD) != bool(cleaned.get("third")):
+            self.add_error("third", "A third coder is chosen with the rule that a third coder decides, and only then.")
+        return cleaned
+
+    @property
+    def coders(self) -> list:
+        return [self.cleaned_data[name] for name in ("first", "second", "third") if self.cleaned_data.get(name)]
+
+
+@admin.register(CodingSample)
+class CodingSampleAdmin(OfferedFilters):
+    """Samples that a researcher looks at or a coder codes. Nobody changes one."""
+
+    list_display = ("__str__", "about", "kind", "at", "go_on")
+    list_display_links = ("__str__",)
+    list_per_page = 50
+    actions = None
+    change_list_template = "admin/studies/list.html"
+
+    def has_module_permission(self, request):
+        return request.user.is_active and request.user.is_staff
+
+    def has_add_permission(self, request):
+        return False
+
+    def has_delete_permission(self, request, obj=None):
+        return False
+
+    def has_change_permission(self, request, obj=None):
+        return False
+
+    def has_view_permission(self, request, obj=None):
+        return self.has_module_permission(request)
+
+    def get_queryset(self, request):
+        """``is_looked_at``: the user may see the study; ``has_seat``: the user codes the sample."""
+        samples = super().get_queryset(request).select_related("study")
+        seats = CodingSeat.objects.filter(sample=OuterRef("pk"), user=request.user)
+        if request.user.is_superuser:
+            return samples.annotate(is_looked_at=Value(True), has_seat=Exists(seats))
+        roles = roles_of(request)
+        looked_at = [study for study, role in roles.items() if role in LOOK]
+        coded = [study for study, role in roles.items() if role in SEATED]
+        looks = Case(When(study__in=looked_at, then=Value(True)), default=Value(False))
+        samples = samples.annotate(is_looked_at=looks, has_seat=Exists(seats))
+        return samples.filter(Q(is_looked_at=True) | Q(study__in=coded, has_seat=True))
+
+    def changelist_view(self, request, extra_context=None):
+        words = "There is nothing to code. A researcher draws a sample, and names who codes it."
+        extra = {"title": "Coding samples", "empty_words": words}
+        return super().changelist_view(request, extra | (extra_context or {}))
+
+    @admin.display(description="study")
+    def about(self, sample):
+        """A coder reads what annotators read: a study's own title tells its hypotheses."""
+        return sample.study.title if sample.is_looked_at else sample.study.public_title
+
+    @admin.display(description="")
+    def go_on(self, sample):
+        if not sample.has_seat:
+            return ""
+        url = reverse("admin:analysis_codingsample_code", args=[sample.pk])
+        return format_html('<a href="{}" aria-label="Code {}">Code</a>', url, sample)
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        name = "analysis_codingsample"
+        return [
+            path("study/<int:pk>/draw/", wrap(self.draw), name=f"{name}_draw"),
+            path("<int:pk>/code/", wrap(self.code), name=f"{name}_code"),
+            path("<int:pk>/code/<int:number>/", wrap(self.code_item), name=f"{name}_item"),
+            *super().get_urls(),
+        ]
+
+    # For researchers
+
+    def draw(self, request, pk):
+        study = study_or_404(request, pk, EDIT)
+        kind = request.GET.get("kind", CodingSample.Kind.EXPLANATIONS.value)
+        template = TEMPLATES.get(kind, EXPLANATIONS)
+        initial = {"kind": kind, "codebook": template.as_lines(), "left_out": ", ".join(template.left_out)}
+        form = DrawForm(study, request.POST if request.method == "POST" else None, initial=initial)
+        if request.method == "POST" and form.is_valid():
+            words = form.cleaned_data
+            try:
+                sample = draw_sample(
+                    study, kind=words["kind"], rule=words["rule"], codebook=words["codebook"], per_arm=words["per_arm"],
+                    coders=form.coders, by=request.user, origin=words["origin"],
+                )  # fmt: skip
+            except NotNow as refused:
+                form.add_error(None, str(refused))
+            else:
+                messages.success(
+                    request, f"Sample {sample.number} is drawn: {sample.items.count()} items, in random order."
+                )
+                return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
+        context = {"title": "Draw a sample to code", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
+        status = 422 if form.is_bound else 200
+        return acts.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
+
+    def change_view(self, request, object_id, form_url="", extra_context=None):
+        sample = self._sample(request, row_id(object_id))
+        is_looking = sample.is_looked_at
+        said = record.given(sample)
+        seats = list(sample.seats.select_related("user"))
+        progress = []
+        for seat in seats:
+            items = record.items_for(sample, seat.number, said)
+            done = sum(seat.number in said.get(item.pk, {}) for item in items)
+            progress.append({"seat": seat, "done": done, "all": len(items)})
+        mine = next((one for one in progress if one["seat"].user_id == request.user.pk), None)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Sample {sample.number}: {sample.get_kind_display()}",
+            "sample": sample,
+            "codebook": Codebook.from_json(sample.codebook),
+            "progress": progress if is_looking else [mine] if mine else [],
+            "mine": mine,
+            "study": sample.study if is_looking else None,
+            "about": sample.study.public_title,
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/analysis/coding_sample.html", context)
+
+    # For coders
+
+    def _sample(self, request, pk) -> CodingSample:
+        sample = self.get_queryset(request).filter(pk=pk).first() if pk else None
+        if sample is None:
+            raise Http404("There is no such sample.")
+        return sample
+
+    def _seat(self, request, sample) -> int:
+        seat = record.seat_of(sample, request.user)
+        if seat is None:
+            raise Http404("You have no seat in this sample.")
+        return seat
+
+    def code(self, request, pk):
+        """To the first item that this coder has not coded, or to the sample's page when there is none."""
+        sample = self._sample(request, pk)
+        seat = self._seat(request, sample)
+        said = record.given(sample)
+        items = record.items_for(sample, seat, said)
+        place = next((n for n, item in enumerate(items, 1) if seat not in said.get(item.pk, {})), None)
+        if place is None:
+            messages.success(request, "Everything that is yours to code is coded. You may look at it again.")
+            return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
+        return HttpResponseRedirect(
+            reverse("admin:analysis_codingsample_item", args=[sample.pk, items[place - 1].number])
+        )
+
+    def code_item(self, request, pk, number):
+        sample = self._sample(request, pk)
+        seat = self._seat(request, sample)
+        said = record.given(sample)
+        items = record.items_for(sample, seat, said)
+        item = next((one for one in items if one.number == number), None)
+        if item is None:
+            raise Http404("There is no such item for you.")
+        mine = said.get(item.pk, {}).get(seat)
+        chosen, is_none, error = (mine.labels if mine else frozenset()), bool(mine and not mine.labels), ""
+        if request.method == "POST":
+            labels, is_none = request.POST.getlist("label"), request.POST.get("none") == "1"
+            seen = request.POST.get("seen", "")
+            item.sample = sample
+            try:
+                record.code(
+                    item,
+                    request.user,
+                    labels,
+                    is_none,
+                    int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 6 else -1,
+                )
+                return HttpResponseRedirect(reverse("admin:analysis_codingsample_code", args=[sample.pk]))
+            except record.CodingRefused as refused:
+                error, chosen = str(refused), frozenset(labels)
+            except record.CodingConflict:
+                error = "This item was coded again in another window. Below is what you just chose; send it once more if it holds."
+                chosen = frozenset(labels)
+        return self._item_page(request, sample, seat, said, items, item, chosen, is_none, error)
+
+    def _item_page(self, request, sample, seat, said, items, item, chosen, is_none, error):
+        place = items.index(item)
+        done = sum(seat in said.get(one.pk, {}) for one in items)
+        codebook = Codebook.from_json(sample.codebook)
+        names = {label.key: label.name for label in codebook.labels}
+        mine = said.get(item.pk, {}).get(seat)
+        others = []
+        if seat == record.ADJUDICATOR:
+            # Whose is whose is not told.
+            sets = sorted((sorted(said[item.pk][n].labels) for n in (1, 2)), key=str)
+            others = [", ".join(names.get(key, key) for key in labels) or "no label applies" for labels in sets]
+        address = "admin:analysis_codingsample_item"
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Item {place + 1} of {len(items)}",
+            "sample": sample,
+            "works": shown_of(sample, item),
+            "is_review": sample.kind == CodingSample.Kind.REJECTIONS,
+            "categories": codebook.categories.items(),
+            "chosen": chosen,
+            "is_none": is_none,
+            "seen": mine.revision if mine else 0,
+            "others": others,
+            "error": error,
+            "done": done,
+            "all": len(items),
+            "before": reverse(address, args=[sample.pk, items[place - 1].number]) if place else "",
+            "after": reverse(address, args=[sample.pk, items[place + 1].number]) if place + 1 < len(items) else "",
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/analysis/coding_item.html", context, status=422 if error else 200)

@@ -1,0 +1,111 @@
+"""What coders say of a sample of the annotators' words. All of it is record: samples, their codebooks and every coding are only added."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from annotators.models import Assignment, Response
+from studies.guards import AppendOnlyModel
+from studies.models import Study, link, optional_link
+
+
+class CodingSample(AppendOnlyModel):
+    """A random sample to be coded by two: its codebook, and the rule by which two codings become one, declared before either."""
+
+    class Kind(models.TextChoices):
+        EXPLANATIONS = "explanations", "explanations: what they speak of"
+        REJECTIONS = "rejections", "rejections: what is wrong with the work"
+
+    class Rule(models.TextChoices):
+        UNION = "union", "a label counts that either gave"
+        INTERSECTION = "intersection", "a label counts that both gave"
+        BOTH_COUNTED = "both_counted", "both codings count, each label once for every coder who gave it"
+        THIRD = "third", "where the two differ a third coder decides; what is not decided does not count"
+
+    study = link(Study, "coding_samples")
+    number = models.PositiveIntegerField()
+    kind = models.CharField(max_length=12, choices=Kind)
+    rule = models.CharField(max_length=12, choices=Rule)
+    codebook = models.JSONField()
+    per_arm = models.PositiveIntegerField()
+    origin = models.CharField(max_length=8, choices=Assignment.Origin)
+    at = models.DateTimeField(db_default=Now())
+    by = optional_link(settings.AUTH_USER_MODEL)
+
+    class Meta:
+        ordering = ["-pk"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "number"], name="coding_sample_number_once_per_study"),
+            CheckConstraint(name="coding_sample_takes_somebody_of_each_arm", condition=Q(per_arm__gte=1)),
+            CheckConstraint(
+                name="coding_sample_is_of_a_known_kind", condition=Q(kind__in=["explanations", "rejections"])
+            ),
+            CheckConstraint(
+                name="coding_sample_has_a_known_rule",
+                condition=Q(rule__in=["union", "intersection", "both_counted", "third"]),
+            ),
+        ]
+
+    def __str__(self):
+        return f"sample {self.number}"
+
+
+class CodingSeat(AppendOnlyModel):
+    """Who codes a sample: two coders, and a third where the rule wants one."""
+
+    sample = link(CodingSample, "seats")
+    number = models.PositiveSmallIntegerField()
+    user = link(settings.AUTH_USER_MODEL, "coding_seats")
+
+    class Meta:
+        ordering = ["number"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["sample", "number"], name="coding_seat_number_once_per_sample"),
+            UniqueConstraint(fields=["sample", "user"], name="coding_seat_once_per_person"),
+            CheckConstraint(name="coding_seat_is_one_of_three", condition=Q(number__gte=1, number__lte=3)),
+        ]
+
+
+class CodingItem(AppendOnlyModel):
+    """What is coded: one explanation, or (``response`` empty) all that one annotator explained. One an annotator."""
+
+    sample = link(CodingSample, "items")
+    number = models.PositiveIntegerField()
+    assignment = link(Assignment, "+")
+    response = optional_link(Response)
+
+    class Meta:
+        ordering = ["number"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["sample", "number"], name="coding_item_number_once_per_sample"),
+            UniqueConstraint(fields=["sample", "assignment"], name="coding_item_once_per_annotator"),
+        ]
+
+
+class Coding(AppendOnlyModel):
+    """One coder's labels for one item. No row: not coded. ``is_none``: looked at, and no label applies.
+
+    A coder who thinks again adds a row with a higher revision; the highest counts.
+    """
+
+    item = link(CodingItem, "codings")
+    coder = link(settings.AUTH_USER_MODEL, "codings")
+    revision = models.PositiveSmallIntegerField(default=1)
+    labels = models.TextField(blank=True, help_text="Keys of the codebook, with blanks between.")
+    is_none = models.BooleanField(default=False)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["item", "coder", "revision"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["item", "coder", "revision"], name="coding_revision_once_per_item_and_coder"),
+            CheckConstraint(
+                name="coding_gives_labels_or_says_that_none_applies",
+                condition=(Q(labels="") & Q(is_none=True)) | (~Q(labels="") & Q(is_none=False)),
+            ),
+        ]

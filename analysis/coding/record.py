@@ -1,0 +1,83 @@
+"""Codings as they are given: which item is next, what was said of it, where two coders differ. The only creator of Coding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+
+from .codebook import Codebook
+from .models import Coding, CodingItem, CodingSample
+from .sampling import SEATED, standing_items
+
+ADJUDICATOR = 3
+
+
+class CodingRefused(ValueError):
+    """This cannot be stored as a coding; the message is for the coder."""
+
+
+class CodingConflict(Exception):
+    """The item was coded again meanwhile, from another window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one coder says of one item; ``labels`` empty: no label applies."""
+
+    labels: frozenset[str]
+    revision: int
+
+
+def seat_of(sample: CodingSample, user) -> int | None:
+    """The user's seat, as long as they still have a role in the study that may code."""
+    if not sample.study.members.filter(user=user, role__in=SEATED).exists():
+        return None
+    return sample.seats.filter(user=user).values_list("number", flat=True).first()
+
+
+def given(sample: CodingSample) -> dict[int, dict[int, Given]]:
+    """What stands: by item (id), by seat. Of several revisions the last."""
+    seats = dict(sample.seats.values_list("user", "number"))
+    found: dict[int, dict[int, Given]] = {}
+    rows = Coding.objects.filter(item__sample=sample).order_by("item", "coder", "revision")
+    for item, coder, revision, labels in rows.values_list("item_id", "coder_id", "revision", "labels"):
+        found.setdefault(item, {})[seats[coder]] = Given(frozenset(labels.split()), revision)
+    return found
+
+
+def differing(item: Mapping[int, Given]) -> bool:
+    """Whether both coders have coded it, and not alike."""
+    return 1 in item and 2 in item and item[1].labels != item[2].labels
+
+
+def items_for(sample: CodingSample, seat: int, said: Mapping[int, Mapping[int, Given]]) -> list[CodingItem]:
+    """The items that this seat codes, in their order: all of them; the third those on which the first two differ."""
+    items = list(standing_items(sample).select_related("response__question", "assignment"))
+    return [item for item in items if seat != ADJUDICATOR or differing(said.get(item.pk, {}))]
+
+
+def code(item: CodingItem, user, labels: list[str], is_none: bool, seen: int) -> Coding | None:
+    """Store a coding, or a revision of it. ``seen``: the revision that the coder looked at, 0 for none.
+
+    None where nothing is new. Raises CodingRefused or CodingConflict.
+    """
+    known = Codebook.from_json(item.sample.codebook).keys
+    if strange := [label for label in labels if label not in known]:
+        raise CodingRefused(f"The codebook has no label “{strange[0][:40]}”.")
+    chosen = [label for label in known if label in labels]
+    if chosen and is_none:
+        raise CodingRefused("Give labels, or say that none applies; not both.")
+    if not chosen and not is_none:
+        raise CodingRefused("Give at least one label, or say that none applies.")
+    last = item.codings.filter(coder=user).order_by("revision").last()
+    if (last.revision if last else 0) != seen:
+        raise CodingConflict
+    if last is not None and last.labels.split() == chosen and last.is_none == is_none:
+        return None
+    try:
+        with transaction.atomic():
+            return Coding.objects.create(
+                item=item, coder=user, revision=seen + 1, labels=" ".join(chosen), is_none=is_none
+            )
+    except IntegrityError:
+        raise CodingConflict from None

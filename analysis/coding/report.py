@@ -1,0 +1,361 @@
+"""What the codings of a study's samples say: how far coders agree, what explanations speak of by condition, whose work is refused.
+
+Agreement is computed from what the two coders gave by themselves, before the declared rule makes one coding of two.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from studies.models import Arm, Study
+from studies.protocols import Block
+
+from . import record
+from .codebook import Codebook
+from .hints import WORDS
+from .models import CodingSample
+from .sampling import SEATED, standing_items
+from .shown import hints_by_assignment
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CONDITIONS = tuple(Arm.Condition.values)
+AGREEMENT_RESAMPLES = 999
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """One item as it was coded: by seat the labels, absent where that seat has not coded it."""
+
+    condition: str
+    assignment: int
+    by_seat: Mapping[int, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample as a report reads it."""
+
+    number: int
+    kind: str
+    rule: str
+    codebook: Codebook
+    items: tuple[Coded, ...]
+    could_see_more: int
+    hints: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> list[Coded]:
+        """Items that both have coded."""
+        return [item for item in self.items if 1 in item.by_seat and 2 in item.by_seat]
+
+    @property
+    def conditions(self) -> list[str]:
+        return sorted({item.condition for item in self.items}, key=CONDITIONS.index)
+
+    def merged(self, item: Coded) -> list[frozenset[str]] | None:
+        """The codings that count for an item, by the declared rule; None where a third has not decided yet."""
+        both = [item.by_seat[1], item.by_seat[2]]
+        if self.rule != CodingSample.Rule.THIRD:
+            return both
+        if both[0] == both[1]:
+            return both[:1]
+        return [item.by_seat[record.ADJUDICATOR]] if record.ADJUDICATOR in item.by_seat else None
+
+    def is_refused(self, item: Coded) -> bool | None:
+        """Of a review: whether the work is refused, by the declared rule; None where that is not decided."""
+        codings = self.merged(item)
+        if codings is None:
+            return None
+        return all(codings) if self.rule == CodingSample.Rule.INTERSECTION else any(codings)
+
+
+def read_samples(study: Study, origins: Iterable[str]) -> list[Sample]:
+    """Every sample of these origins with what stands of its codings. Reads the database: call it inside the report's snapshot."""
+    found = []
+    roles = dict(study.members.values_list("user", "role"))
+    for sample in study.coding_samples.filter(origin__in=list(origins)).order_by("number"):
+        said = record.given(sample)
+        rows = standing_items(sample).values_list("pk", "assignment_id", "assignment__batch__arm__condition")
+        items = tuple(
+            Coded(condition, assignment, {seat: one.labels for seat, one in said.get(pk, {}).items()})
+            for pk, assignment, condition in rows.order_by("number")
+        )
+        seated = sample.seats.values_list("user", flat=True)
+        more = sum(roles.get(user) in SEATED and roles.get(user) != "coder" for user in seated)
+        hints = hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
+        found.append(
+            Sample(sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, more, hints)
+        )
+    return found
+
+
+def refused_work(samples: Sequence[Sample]) -> dict[int, str]:
+    """Assignments that reviewers refused, each with the reasons given. The newest sample that holds one decides."""
+    found: dict[int, str] = {}
+    for sample in samples:
+        if sample.kind != CodingSample.Kind.REJECTIONS:
+            continue
+        names = {label.key: label.name for label in sample.codebook.labels}
+        for item in sample.pairs:
+            if sample.is_refused(item):
+                reasons = sorted({names[key] for labels in sample.merged(item) or () for key in labels})
+                found[item.assignment] = f"reviewed: {', '.join(reasons)}"
+            else:
+                found.pop(item.assignment, None)
+    return found
+
+
+def reviewed(samples: Sequence[Sample]) -> set[int]:
+    """Assignments on which reviewers have decided."""
+    reviews = [sample for sample in samples if sample.kind == CodingSample.Kind.REJECTIONS]
+    return {item.assignment for sample in reviews for item in sample.pairs if sample.is_refused(item) is not None}
+
+
+def blocks(samples: Sequence[Sample], *, level: float, resamples: int, seed: str) -> list[Block]:
+    """Blocks of every sample that somebody has coded twice."""
+    made = []
+    for sample in samples:
+        if sample.pairs:
+            make = _explanations if sample.kind == CodingSample.Kind.EXPLANATIONS else _rejections
+            made += make(sample, level, resamples, seed)
+    return made
+
+
+def _rng(seed: str, *what: Any) -> "np.random.Generator":
+    from analysis.stats.seeds import generator
+
+    return generator(seed, "coding", *what)
+
+
+def _rows(sample: Sample) -> tuple[list[int], list[int], list[frozenset[str] | None]]:
+    """(units, seats, sets) of the first two coders; None where one has not coded."""
+    units, seats, sets = [], [], []
+    for unit, item in enumerate(sample.items):
+        for seat in (1, 2):
+            units.append(unit)
+            seats.append(seat)
+            sets.append(item.by_seat.get(seat))
+    return units, seats, sets
+
+
+def _agreement(sample: Sample, level: float, resamples: int, seed: str, unit: str) -> list[Any]:
+    from analysis.stats import coding
+
+    units, seats, sets = _rows(sample)
+    options = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples), "unit": unit}
+    alpha = coding.label_set_alpha(units, seats, sets, rng=_rng(seed, sample.number, "alpha"), **options)
+    labels = coding.label_agreement(
+        units, seats, sets, sample.codebook.keys, rng=_rng(seed, sample.number, "labels"), **options
+    )
+    return [replace(one, settings={**one.settings, "sample": sample.number}) for one in (alpha, *labels)]
+
+
+def _coded_words(sample: Sample) -> str:
+    n, both = len(sample.items), len(sample.pairs)
+    words = f"{both} of {n} coded by both. {sample_rule(sample)} "
+    if sample.could_see_more:
+        words += f"{sample.could_see_more} of the coders may see the study otherwise and need not have been blind. "
+    return words
+
+
+def sample_rule(sample: Sample) -> str:
+    label = CodingSample.Rule(sample.rule).label
+    return f"{label[:1].upper()}{label[1:]}."
+
+
+def _label_table(sample: Sample, estimates: Sequence[Any], title: str) -> dict[str, Any]:
+    names = {label.key: label for label in sample.codebook.labels}
+    rows = []
+    for one in estimates:
+        label = names.get(one.settings.get("label", ""))
+        rows.append(
+            {
+                "label": label.name if label else "all labels together (α, MASI)", "category": label.category if label else "",
+                "estimate": one.estimate, "interval": [one.interval.low, one.interval.high] if one.interval else None,
+                "agreement": one.detail.get("percent_agreement") if label else None, "prevalence": one.detail.get("prevalence"),
+                "positive": one.detail.get("positive_agreement"), "n": one.n, "reason": one.reason,
+            }
+        )  # fmt: skip
+    return {
+        "name": f"coding_agreement_{sample.number}", "title": title, "place": "sure", "rows": rows,
+        "columns": "label|Label|text; category|Category|text; estimate|Cohen's κ|number; interval|95% CI|wide_interval; "
+        "agreement|Agreement|percent; prevalence|Given to|percent; positive|Given again by the other|percent; n|n items|integer; "
+        "reason|Undefined because|text",
+        "note": f"{_coded_words(sample)}“No label applies” is an answer, “not coded” is none. Agreement is that of the two by themselves.",
+    }  # fmt: skip
+
+
+def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
+    from analysis.stats import coding
+
+    agreement = _agreement(sample, level, resamples, seed, "comment")
+    book = sample.codebook
+    categories = {name: [label.key for label in labels] for name, labels in book.categories.items()}
+    rule = "union" if sample.rule == CodingSample.Rule.THIRD else sample.rule
+    counts, undecided = {}, 0
+    for condition in sample.conditions:
+        units, coders, sets = [], [], []
+        for unit, item in enumerate(one for one in sample.pairs if one.condition == condition):
+            codings = sample.merged(item)
+            undecided += codings is None
+            for seat, labels in enumerate(codings or ()):
+                units.append(unit)
+                coders.append(seat)
+                sets.append(labels)
+        counts[condition] = coding.label_counts(units, coders, sets, book.keys, rule=rule)
+    options = {"excluded": book.left_out, "level": level, "resamples": resamples}
+    shares, differences = {}, []
+    for condition, table in counts.items():
+        rng = _rng(seed, sample.number, "shares", condition)
+        found = coding.category_shares(table, book.keys, categories, rng=rng, **options)
+        shares[condition] = [
+            replace(one, settings={**one.settings, "condition": condition, "sample": sample.number}) for one in found
+        ]
+        if condition != sample.conditions[0]:
+            first = counts[sample.conditions[0]]
+            rng = _rng(seed, sample.number, "differences", condition)
+            found = coding.category_share_differences(table, first, book.keys, categories, rng=rng, **options)
+            differences += [
+                replace(
+                    one,
+                    settings={
+                        **one.settings,
+                        "condition": condition,
+                        "reference": sample.conditions[0],
+                        "sample": sample.number,
+                    },
+                )
+                for one in found
+            ]
+    tables = [_category_table(sample, shares, undecided), *_difference_tables(sample, differences)]
+    return [
+        Block(
+            "coding.agreement", f"Agreement of coders, sample {sample.number}", "recommended", estimates=tuple(agreement),
+            tables=[_label_table(sample, agreement, f"Explanations: agreement by label (sample {sample.number})")],
+        ),
+        Block(
+            "coding.categories", f"What explanations speak of, sample {sample.number}", "recommended",
+            estimates=(*(one for found in shares.values() for one in found), *differences), tables=tables,
+        ),
+    ]  # fmt: skip
+
+
+def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecided: int) -> dict[str, Any]:
+    names = [one.settings["category"] for one in next(iter(shares.values()))]
+    rows = [
+        {"condition": condition, "n": found[0].n, "labels": found[0].n_rows, "reason": found[0].reason}
+        | {f"c{place}": one.estimate for place, one in enumerate(found)}
+        | {
+            f"i{place}": [one.interval.low, one.interval.high] if one.interval else None
+            for place, one in enumerate(found)
+        }
+        for condition, found in shares.items()
+    ]
+    parts = [f"c{place}|{name}|percent; i{place}|95% CI, {name}|interval" for place, name in enumerate(_plain(names))]
+    waiting = f" {undecided} items wait for the third coder and do not count." if undecided else ""
+    return {
+        "name": f"coding_categories_{sample.number}", "title": f"What explanations speak of, by training (sample {sample.number})",
+        "place": "sure", "rows": rows,
+        "columns": f"condition|Training|text; {'; '.join(parts)}; n|n comments|integer; labels|Labels|integer; reason|Undefined because|text",
+        "note": f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
+        f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
+    }  # fmt: skip
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Names without the signs that part columns."""
+    return [name.replace("|", "/").replace(";", ",") for name in names]
+
+
+def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "condition": f"{one.settings['condition']} less {one.settings['reference']}", "category": one.settings["category"],
+            "estimate": one.estimate, "interval": [one.interval.low, one.interval.high] if one.interval else None, "n": one.n,
+            "reason": one.reason,
+        }
+        for one in differences
+    ]  # fmt: skip
+    if not rows:
+        return []
+    return [{
+        "name": f"coding_differences_{sample.number}", "title": f"What training changes in explanations (sample {sample.number})",
+        "place": "sure", "rows": rows,
+        "columns": "condition|Training|text; category|Category|text; estimate|Difference of shares|percent; interval|95% CI|interval; "
+        "n|n comments|integer; reason|Undefined because|text",
+        "note": "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
+    }]  # fmt: skip
+
+
+def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
+    from analysis.stats import basic, coding
+
+    estimates = _agreement(sample, level, resamples, seed, "annotator")
+    sides = [[bool(item.by_seat[seat]) for item in sample.pairs] for seat in (1, 2)]
+    refused = coding.cohen_kappa(
+        *sides, categories=[False, True], level=level, analysis="coding.refused", unit="annotator"
+    )
+    estimates.append(replace(refused, settings={**refused.settings, "sample": sample.number, "label": "any"}))
+    rows, shares = [], []
+    for condition in sample.conditions:
+        decided = [sample.is_refused(item) for item in sample.pairs if item.condition == condition]
+        known = [one for one in decided if one is not None]
+        share = basic.proportion(
+            sum(known), len(known), level=level, analysis="coding.refused_share", estimand="share of work refused"
+        )
+        shares.append(replace(share, settings={**share.settings, "condition": condition, "sample": sample.number}))
+        interval = [share.interval.low, share.interval.high] if share.interval else None
+        rows.append(
+            {
+                "condition": condition,
+                "share": share.estimate,
+                "interval": interval,
+                "refused": sum(known),
+                "n": len(known),
+            }
+        )
+    labels = _label_table(sample, estimates[:-1], f"Rejections: agreement by reason (sample {sample.number})")
+    labels["rows"].append(
+        {
+            "label": "any reason", "category": "", "estimate": refused.estimate,
+            "interval": [refused.interval.low, refused.interval.high] if refused.interval else None,
+            "agreement": refused.detail.get("percent_agreement"), "prevalence": None, "positive": None, "n": refused.n,
+            "reason": refused.reason,
+        }
+    )  # fmt: skip
+    by_condition = {
+        "name": f"coding_refused_{sample.number}", "title": f"Work that reviewers refuse, by training (sample {sample.number})",
+        "place": "sure", "rows": rows,
+        "columns": "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer",
+        "note": f"{_coded_words(sample)}Reviewers do not know the condition, who wrote a text, or what was right.",
+    }  # fmt: skip
+    return [
+        Block("coding.agreement", f"Agreement of reviewers, sample {sample.number}", "recommended",
+              estimates=tuple(estimates), tables=[labels]),
+        Block("coding.refused", f"Work refused, sample {sample.number}", "recommended",
+              estimates=tuple(shares), tables=[by_condition, _hint_table(sample)]),
+    ]  # fmt: skip
+
+
+def _hint_table(sample: Sample) -> dict[str, Any]:
+    """How often a program noticed something, and how often the reviewers refused that work."""
+    decided = {item.assignment: sample.is_refused(item) for item in sample.pairs}
+    rows = []
+    for flag, words in WORDS.items():
+        mine = [decided[one] for one, flags in sample.hints.items() if flag in flags and decided.get(one) is not None]
+        rows.append(
+            {
+                "hint": words,
+                "n": len(mine),
+                "refused": sum(map(bool, mine)),
+                "share": sum(map(bool, mine)) / len(mine) if mine else None,
+            }
+        )
+    return {
+        "name": f"coding_hints_{sample.number}", "title": f"What a program noticed, and what reviewers said (sample {sample.number})",
+        "place": "more", "rows": rows,
+        "columns": "hint|Noticed|text; n|n annotators|integer; refused|Of them refused|integer; share|Share|percent",
+        "note": "Reviewers saw these flags. A flag refuses nobody.",
+    }  # fmt: skip

@@ -1,0 +1,91 @@
+"""Samples of explanations and of annotators' work: so many annotators of each arm at random, one explanation of each."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import Max
+
+from annotators.models import Response
+from studies import audit
+from studies.draw import random_of
+from studies.lifecycle import NotNow
+from studies.models import Study, StudyMember
+
+from .codebook import Codebook
+from .models import CodingItem, CodingSample, CodingSeat
+
+Role = StudyMember.Role
+# Who may be given a seat. Coders see the words and the codebook alone; of others the report says that they could see more.
+SEATED = (Role.CODER, Role.EDITOR, Role.OWNER)
+
+
+def explanations(study: Study, origin: str):
+    """What annotators wrote about texts that count, of those who submitted and did not withdraw."""
+    return Response.objects.filter(
+        assignment__study=study, assignment__origin=origin, assignment__submitted_at__isnull=False,
+        assignment__withdrawn_at=None, question__section__purpose="live", item__isnull=False, erased_at=None,
+    ).exclude(text="")  # fmt: skip
+
+
+@transaction.atomic
+def draw_sample(
+    study: Study,
+    *,
+    kind: str,
+    rule: str,
+    codebook: Codebook,
+    per_arm: int,
+    coders: Sequence,
+    by=None,
+    origin: str = "live",
+) -> CodingSample:
+    """A new sample with its items in random order, all arms mixed. Raises NotNow with what is missing."""
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+    if study.state == Study.State.DRAFT:
+        raise NotNow("Nobody has answered a draft.")
+    wanted = 3 if rule == CodingSample.Rule.THIRD else 2
+    if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
+        raise NotNow(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
+    members = set(study.members.filter(role__in=SEATED).values_list("user", flat=True))
+    if strangers := [coder for coder in coders if coder.pk not in members]:
+        raise NotNow(f"{strangers[0]} is no coder, editor or owner of this study.")
+    written: dict[str, dict[tuple[str, int], list[int]]] = {}
+    rows = explanations(study, origin).values_list(
+        "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
+    )
+    for arm, code, assignment, response in rows:
+        written.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
+    if not written:
+        raise NotNow("Nobody who submitted has written an explanation.")
+    number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
+    rng = random_of(study.seed, "coding", number)
+    chosen: list[tuple[int, int | None]] = []
+    for arm in sorted(written):
+        people = sorted(written[arm])
+        for person in rng.sample(people, min(per_arm, len(people))):
+            one = rng.choice(sorted(written[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
+            chosen.append((person[1], one))
+    rng.shuffle(chosen)
+    sample = CodingSample.objects.create(
+        study=study,
+        number=number,
+        kind=kind,
+        rule=rule,
+        codebook=codebook.as_json(),
+        per_arm=per_arm,
+        origin=origin,
+        by=by,
+    )
+    CodingSeat.objects.bulk_create(CodingSeat(sample=sample, number=n, user=user) for n, user in enumerate(coders, 1))
+    CodingItem.objects.bulk_create(
+        CodingItem(sample=sample, number=n, assignment_id=assignment, response_id=response)
+        for n, (assignment, response) in enumerate(chosen, 1)
+    )
+    audit.record("draw coding sample", study=study, by=by, number=number, kind=kind, rule=rule, items=len(chosen))
+    return sample
+
+
+def standing_items(sample: CodingSample):
+    """The items of those who have not withdrawn, and whose words are still there."""
+    items = sample.items.filter(assignment__withdrawn_at=None)
+    return items.exclude(response__erased_at__isnull=False)
