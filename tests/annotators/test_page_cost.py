@@ -12,7 +12,7 @@ from annotators.models import PageVisit
 from annotators.pages import way_of
 from annotators.record import standing_at, standing_of
 from studies.protocols import REGISTRY, Protocol
-from tests.builders import add_rating, draft_study, launched, recruitment, spa_study
+from tests.builders import add_rating, draft_study, humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +46,25 @@ def test_a_page_asks_few_queries_and_the_last_as_few_as_the_first():
     assert looking.pop() <= 6 and sending.pop() <= 8
     texts = sum(len(text) for text in re.findall(rb'<div class="words[^>]*>(.*?)</div>', costs[3][2], re.DOTALL))
     assert len(costs[3][2]) - texts < 14 * 1024
+
+
+def test_pages_that_follow_from_answers_ask_few_queries_and_the_last_as_few_as_the_first():
+    study = launched(humanlike_draft(domains=("news",), instructions="", target_n=2, m=PAGES, texts=PAGES))
+    client, assignment = Client(), claimed(study, "w", recruitment(study))
+    looking, sending = [], []
+    for number in range(1, PAGES + 1):
+        for key in (f"s1.p{number}", f"s1.p{number}f"):
+            path = f"/p/{assignment.code}/{key}/"
+            with CaptureQueriesContext(connection) as seen:
+                page = client.get(path).content.decode()
+            names = re.findall(r'name="(s1[^"]+)"', page)
+            with CaptureQueriesContext(connection) as sent:
+                answer = {names[0]: "because of the end" if key.endswith("f") else "1"}
+                assert client.post(path, answer | {"go": "1"}).status_code == 302
+            looking.append(len(seen))
+            sending.append(len(sent))
+    assert set(looking[1:]) == {5}, looking  # the first reads the plan, which is kept
+    assert len(set(sending[1:-1])) == 1 and sending[1] <= 9, sending
 
 
 def test_no_more_is_read_at_a_late_page_than_at_an_early_one():

@@ -156,10 +156,10 @@ def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
         return None
     return {
         "name": f"changes{suffix}", "title": "What is compared: sensitivity, leaning, accuracy", "place": "first", "rows": rows,
-        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|x less y|number; "
+        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|number; "
         "interval|95% CI|wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|number; n|n annotators|integer; "
         "reason|Undefined because|text",
-        "note": "A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
+        "note": "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
         "smallest difference that 8 of 10 such studies would have shown, before adjustment; “not significant” leaves everything below it open.",
     }  # fmt: skip
 
