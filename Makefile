@@ -13,7 +13,7 @@ POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_contract
 	tests/studies/test_jobs.py tests/studies/test_lifecycle.py tests/studies/test_admin_acts.py tests/test_robots.py \
 	tests/analysis/test_api.py tests/analysis/test_archive.py tests/analysis/test_exclusions.py tests/analysis/test_exports.py \
 	tests/analysis/test_frames.py tests/analysis/test_report.py tests/analysis/test_runs.py tests/analysis/test_snapshot.py \
-	tests/analysis/test_simulate.py tests/analysis/test_watch.py tests/test_bad_input_*.py
+	tests/analysis/test_simulate.py tests/analysis/test_watch.py tests/analysis/coding tests/studies/protocols tests/test_bad_input_*.py
 # Processes of the test run; 0: in this one.
 WORKERS ?= 2
 ARGS ?=

@@ -297,3 +297,37 @@ def test_a_copy_of_the_study_draws_the_same_texts():
         ]
 
     assert Study.objects.count() == 2 and texts(copy) == texts(study)
+
+
+def test_texts_of_one_side_come_in_by_import(tmp_path):
+    from studies.importing import Options, import_file
+
+    study = humanlike_draft(domains=("news",), texts=0)
+    rows = [
+        f'{{"prompt_key": "p{n}", "domain": "news", "outputs": {{"{system}": "Text {n} of this kind."}}}}'
+        for n, system in enumerate(["human", "gpt3"] * 6)
+    ]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("\n".join(rows))
+    import_file(study, path, options=Options(), by=None)
+    assert study.prompts.count() == 12 and problems(live(study)) == []
+    assert kinds_of(study, drawn_batches(study, 0, 1)[0])["human"] in (2, 3)
+
+
+def test_every_page_can_be_previewed_and_tried():
+    from django.test import RequestFactory
+
+    from annotators.preview import preview
+    from annotators.tries import clear_tries, try_out
+    from tests.players import answered
+
+    study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))
+    arm = study.arms.get(condition="comparison")
+    keys = preview(RequestFactory().get("/"), study, "", arm).keys
+    pages = [preview(RequestFactory().get("/"), study, key, arm).html for key in keys]
+    assert sum("told once you have given yours" in page for page in pages) == 3
+    assert any("Why did you select" in page and "What would you change" in page for page in pages)
+    assignment = try_out(study, None, arm)
+    while (key := standing_of(assignment).next_key) is not None:
+        assert answered(assignment, key, comment="because").sent is None
+    assert clear_tries(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
