@@ -464,15 +464,17 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
     for number, arm, prompt, output in rows:
         words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
         prompts.setdefault((number, arm), set()).add(prompt)
-    questions = sum(
-        protocol.fields_asked(section, study.systems.count())
-        for section in study.sections.annotate(asked=Count("questions"))
+    sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms"))
+    asked = [
+        (protocol.fields_asked(section, study.systems.count()), {row.arm_id for row in section.section_arms.all()})
+        for section in sections
         if (protocol := REGISTRY.get(section.protocol))
-    )
+    ]
     rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
     found = []
     for (number, arm), n in words.items():
         total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
+        questions = sum(fields for fields, arms in asked if not arms or arm in arms)
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
         found.append(

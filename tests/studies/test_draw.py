@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from studies.design import burdens, problems
 from studies.draw import PoolSpent, SharesRefused, Supply, arm_of, block_of, drawn_batches, random_of, write_batches
 from studies.models import Arm, ArmSystem, Output, Section
-from tests.builders import add_rating, add_spa, draft_study, spa_draft
+from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft
 
 pytestmark = pytest.mark.django_db
 
@@ -126,6 +126,18 @@ def test_arms_whose_places_are_not_the_target_are_pointed_at():
     study.arms.update(wanted=10)
     Arm.objects.create(study=study, name="two", wanted=10, minutes=90)
     assert {"arms_and_target_differ", "arm_takes_longer"} <= {p.name for p in problems(study)}
+
+
+@pytest.mark.parametrize("is_launched", [False, True])
+def test_the_burden_of_an_arm_is_that_of_its_own_sections(is_launched):
+    study = humanlike_draft(conditions=("none", "examples", "comparison"), domains=("news",), target_n=6)
+    if is_launched:
+        study = launched(study)
+    found = {(burden.questions, burden.words) for burden in burdens(study)}
+    # Five texts of 20 words with an answer and a reason each; three practice texts, or pairs, and a guess for each.
+    words = [sorted(w for q, w in found if q == n) for n in (10, 13)]
+    assert {questions for questions, _ in found} == {10, 13} and len(words[0]) == 1 and len(words[1]) == 2
+    assert words[0][0] < words[1][0] < words[1][1] and words[1][1] - words[1][0] == 3 * 20
 
 
 def test_the_same_thing_judged_is_the_same_item():
