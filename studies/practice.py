@@ -9,8 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from .draw import content_of
-from .lifecycle import TEST_NUMBERS
-from .models import Expected, Exposure, Item, Output, Section
+from .models import TEST_NUMBERS, Expected, Exposure, Item, Output, Section
 from .protocols import REGISTRY
 
 

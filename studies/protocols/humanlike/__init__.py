@@ -77,6 +77,7 @@ class HumanLike(Protocol):
         {"key": WHY, "text": "Why did you select this rating?", "scale": {"kind": "text"}},
         {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
     )
+    question_kind = "likert"
     source = "Clark et al. 2021"
 
     def estimands(self, section):
