@@ -89,14 +89,16 @@ def test_swapping_the_classes_swaps_the_measures():
 def test_published_rows_come_back_from_the_counts_that_they_allow(row):
     # 650 answers a row; every pair (machine texts, true positives) whose measures round to the row's.
     guessed = 650 - row["n_human_guess"]
-    solutions = []
+    solutions, possible = [], []
     for n_machine in range(250, 401):
         for hits in range(max(0, guessed - (650 - n_machine)), min(guessed, n_machine) + 1):
             if not (
-                abs(hits / guessed - row["precision"]) <= 0.0051 and abs(hits / n_machine - row["recall"]) <= 0.0051
+                abs(hits / guessed - row["precision"]) <= 0.005 + 1e-9
+                and abs(hits / n_machine - row["recall"]) <= 0.005 + 1e-9
             ):
                 continue
             false = guessed - hits
+            possible.append((n_machine, (hits + 650 - n_machine - false) / 650))
             found = detection.measures_from_counts(
                 hits, false, n_machine - hits, 650 - n_machine - false, n_confident=row["n_confident"]
             )
@@ -108,6 +110,14 @@ def test_published_rows_come_back_from_the_counts_that_they_allow(row):
     assert len(solutions) == row["n_solutions"]
     shares = [round(n_machine / 650, 3) for n_machine, _, _ in solutions]
     assert row["machine_share_full"] == ([min(shares), max(shares)] if shares else None)
+    # What precision and recall allow, whatever accuracy is printed beside them.
+    needed, accuracies = (
+        [round(value, 3) for value in values] for values in zip(*((n / 650, a) for n, a in possible), strict=True)
+    )
+    assert row["machine_share_needed"] == [min(needed), max(needed)] and row["acc_implied"] == [
+        min(accuracies),
+        max(accuracies),
+    ]
     for n_machine, hits, false in solutions:
         signal = detection.signal_detection(hits, n_machine - hits, false, 650 - n_machine - false)
         assert_allclose(signal.d_prime, row["d_prime"], atol=0.06)
