@@ -105,7 +105,6 @@ class StudySerializer(_Strict, serializers.ModelSerializer):
     title = Name(max_length=200)
     owner = serializers.CharField(source="owner.username", read_only=True, default=None, allow_null=True)
     clone_of = serializers.UUIDField(source="clone_of.code", read_only=True, default=None, allow_null=True)
-    stopping_rule = serializers.JSONField(read_only=True)
     version = Whole(
         required=False, min_value=0, help_text="Of the last reading: a change on top of another's is refused."
     )

@@ -34,7 +34,8 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
     made = Environment(loader=PrefixLoader(folders), autoescape=True, auto_reload=auto_reload)
-    made.globals["static"] = static
+    # Files keep their addresses as long as the process lives.
+    made.globals["static"] = lru_cache(static)
     made.filters |= {
         "capfirst": capfirst,
         "date": defaultfilters.date,

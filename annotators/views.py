@@ -1,6 +1,6 @@
 """Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""
 
-from functools import wraps
+from functools import lru_cache, wraps
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -52,6 +52,7 @@ OUTCOME_OF_NOTE = {
 }
 
 
+@lru_cache(maxsize=64)
 def policy(form_hosts=(), frame_ancestors=()) -> str:
     """The content security policy of annotators' pages: everything from here, nothing inline."""
     return (
@@ -87,7 +88,7 @@ def note(request, study_words, kind: str, way_back: Return | None = None, status
     context = {"study": study_words, "title": title, "words": words, "way_back": way_back, "kind": kind, **more}
     response = render(request, "annotate/note.html", context, status=status)
     if way_back and way_back.host:
-        response.headers["Content-Security-Policy"] = policy([way_back.host])
+        response.headers["Content-Security-Policy"] = policy((way_back.host,))
     return response
 
 
@@ -421,7 +422,7 @@ def done(request, code):
     }
     response = render(request, "annotate/done.html", context)
     if way_back.host:
-        response.headers["Content-Security-Policy"] = policy([way_back.host])
+        response.headers["Content-Security-Policy"] = policy((way_back.host,))
     return response
 
 

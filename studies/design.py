@@ -20,7 +20,7 @@ STUDY_FIELDS = (
     "debriefing", "institution", "approval_number", "contact", "retention", "content_warning",
     "preparation", "batches_per_annotator",
     "annotators_per_batch", "coverage", "section_order", "target_kind", "target_n", "target_cap", "replaces_excluded",
-    "stopping_rule", "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
+    "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
     "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",
 )  # fmt: skip
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
@@ -249,7 +249,7 @@ def problems(study: Study) -> Iterator[Problem]:
         yield Problem("There is no consent text.", "consent", False, "no_consent")
     if not study.contact.strip():
         yield Problem("Annotators have nobody to write to.", "contact")
-    if not study.target_n and not study.stopping_rule:
+    if not study.target_n:
         yield Problem("There is no target: say how many annotators the study wants.", "target_n")
     if study.reward is None:
         yield Problem("No reward is stated (0 for volunteers).", "reward", False, "no_reward")

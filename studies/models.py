@@ -165,7 +165,6 @@ class Study(models.Model):
         default=False,
         help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
     )
-    stopping_rule = models.JSONField(default=dict, blank=True, editable=False)
 
     currency = models.CharField(max_length=3, default="USD", validators=CURRENCY)
     reward = models.DecimalField(

@@ -269,7 +269,7 @@ FAULTS = [
     (_put("study", "replaces_excluded", 1), "study.replaces_excluded: must be true or false"),
     (_put("study", "purpose", "a\0b"), "study.purpose: holds a NUL"),
     (_put("study", "purpose", "\ud800"), "study.purpose: holds half of a surrogate"),
-    (_put("study", "stopping_rule", []), "study.stopping_rule: must be an object"),
+    (_put("study", "preparation", []), "study.preparation: must be an object"),
     (_put("study", "preparation", {"normalization": {}}), "study.preparation: settings: does not know normalization"),
     (_put("study", "target_cap", 1), "study.target_cap: must not be below"),
     (_put("systems", 0, "name", "BETA"), "systems[1].name: 'beta' stands there twice"),
