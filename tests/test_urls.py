@@ -121,7 +121,10 @@ def test_who_may_open_what(world):
         seen[route] = []
         for actor in ACTORS:
             cache.clear()  # limits of requests are another matter
-            seen[route].append(client_of(world, actor).get(address).status_code)
+            response = client_of(world, actor).get(address)
+            if response.streaming:
+                b"".join(response)  # an export that nobody reads keeps its place
+            seen[route].append(response.status_code)
         # readyz says 503 where nobody runs jobs, as here.
         assert route == "readyz" or all(status < 500 for status in seen[route]), (route, seen[route])
     if os.environ.get("UPDATE_URLS"):
