@@ -1,4 +1,4 @@
-"""``python -m tests.calibration [--processes 2] [--page-only]``: measure every promise, keep the numbers, write the page.
+"""``python -m tests.calibration [--processes 2] [--new | --page-only]``: measure every promise, keep the numbers, write the page.
 
 The numbers lie in tests/golden/calibration.json; the page and its figure are made from them alone.
 """
@@ -36,13 +36,16 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m tests.calibration")
     arguments.add_argument("--processes", type=int, default=2)
     arguments.add_argument("--page-only", action="store_true")
+    arguments.add_argument("--new", action="store_true", help="keep what was measured; a row's seed is its own")
     given = arguments.parse_args()
     if not given.page_only:
+        kept = {row["name"]: row for row in json.loads(RECORD.read_text())["rows"]} if given.new else {}
+        places = [place for place, cell in enumerate(cells()) if cell.name not in kept]
         with ProcessPoolExecutor(given.processes) as pool:
-            found = []
-            for row in pool.map(measured, range(len(cells()))):
-                found.append(row)
+            for row in pool.map(measured, places):
+                kept[row["name"]] = row
                 print(f"{row['rate']:.3f}  {row['name']}", flush=True)
+        found = [kept[cell.name] for cell in cells()]
         record = {"source": "python -m tests.calibration; fixed seeds, one for each row", "rows": found}
         RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     write()

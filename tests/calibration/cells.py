@@ -13,6 +13,7 @@ from analysis.stats import (
     bradley_terry,
     choice,
     clusters,
+    davidson,
     detection,
     equivalence,
     group_sequential,
@@ -121,6 +122,27 @@ def _one_order_after_tau(rng) -> bool | None:
 
 def _wilcoxon(rng) -> bool | None:
     return rejected(basic.wilcoxon(spa.combined(*worlds.spa_answers(rng, 90, shape="skewed")), null=0.5))
+
+
+def _tied_strength(rng, n) -> bool | None:
+    if "tied" not in _TRUTH:
+        labels = worlds.choices_with_ties(np.random.default_rng(1), 100_000)
+        _TRUTH["tied"] = float(davidson.davidson(*labels, n_systems=4).difference(3, 0).estimate)
+    labels = worlds.choices_with_ties(rng, n)
+    found = davidson.davidson_bootstrap(*labels, n_systems=4, resamples=499, rng=rng)
+    return covered(found.difference(3, 0), _TRUTH["tied"])
+
+
+def _chosen_strength(rng) -> bool | None:
+    """Labels that are independent of one another, 40 a pair."""
+    strengths = np.array([0.0, 0.4, 0.8, 1.2])
+    wins = np.zeros((4, 4))
+    for x in range(4):
+        for y in range(x + 1, 4):
+            wins[x, y] = rng.binomial(40, 1 / (1 + np.exp(strengths[y] - strengths[x])))
+            wins[y, x] = 40 - wins[x, y]
+    found = davidson.bradley_terry_bootstrap(wins, resamples=499, rng=rng)
+    return covered(found.difference(3, 0), 1.2)
 
 
 def _population_strength(spread=0.4, noise=0.3, step=1.2) -> float:
@@ -335,6 +357,15 @@ def choice_cells():
         _hoeffding,
         is_ours=False,
     )
+    for n in (20, 60):
+        yield Cell(
+            "Two choices", COVERS, "strengths with ties (Davidson), annotators resampled", "four systems, the last against the first", n,
+            lambda rng, n=n: _tied_strength(rng, n), runs=1000, nominal=0.95,
+        )  # fmt: skip
+    yield Cell(
+        "Two choices", COVERS, "strengths (Bradley-Terry), labels resampled", "four systems, 40 labels a pair", 240,
+        _chosen_strength, runs=1000, nominal=0.95,
+    )  # fmt: skip
 
 
 def _share(rng) -> bool | None:

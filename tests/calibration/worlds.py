@@ -74,3 +74,16 @@ def comparisons(rng, n, strengths=(0.0, 0.4, 0.8, 1.2), spread=0.4):
     worth = np.array(strengths) + rng.normal(0, spread, (n, len(strengths)))
     logits = worth[annotators, first] - worth[annotators, second] + rng.normal(0, 0.3, len(first))
     return first, second, special.expit(logits), annotators
+
+
+def choices_with_ties(rng, n, strengths=(0.0, 0.4, 0.8, 1.2), spread=0.4, nu=0.5):
+    """Every pair of four systems chosen between, or called equal, by n annotators who see the systems' worth each in their own way."""
+    pairs = [(x, y) for x in range(len(strengths)) for y in range(len(strengths)) if x < y]
+    first = np.tile([x for x, _ in pairs], n)
+    second = np.tile([y for _, y in pairs], n)
+    annotators = np.repeat(np.arange(n), len(pairs))
+    worth = np.exp(np.array(strengths) + rng.normal(0, spread, (n, len(strengths))))
+    x, y = worth[annotators, first], worth[annotators, second]
+    tie = nu * np.sqrt(x * y)
+    drawn = rng.random(len(first)) * (x + y + tie)
+    return first, second, np.where(drawn < x, 1.0, np.where(drawn < x + y, 0.0, 0.5)), annotators
