@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
 
 NOT_PLANNED = "not planned"
 
@@ -63,3 +66,21 @@ def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, l
     for one in comparisons:
         found.setdefault(f"{protocol}.{one.family}", []).append(one)
     return found
+
+
+def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_scheme: str) -> dict[str, "Estimate"]:
+    """By key: estimates with p-values adjusted over each declared family, and what they allow one to say.
+
+    The adjustment is the family's, the level each comparison's own.
+    """
+    from analysis.stats import equivalence, multiplicity
+
+    estimates = {compared.key: estimate for compared, estimate in found}
+    results = {}
+    for family_name, members in families([compared for compared, _ in found], name).items():
+        family = multiplicity.Family(family_name, tuple(member.key for member in members))
+        mine = {key: estimates[key] for key in family.planned}
+        for member in members:
+            verdicts = equivalence.judged(mine, family, significance=member.level, star_scheme=star_scheme)
+            results[member.key] = verdicts[member.key]
+    return results

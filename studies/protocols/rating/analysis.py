@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, comparison, families, of_systems
+from studies.contrasts import Comparison, comparison, judged, of_systems
 from studies.scales import ScaleSpec, read_scale
 
 from .. import Block
@@ -202,16 +202,7 @@ def _equivalence(above: "Estimate", compared: Comparison) -> list["Estimate"]:
 def _judged(
     found: Sequence[tuple[Comparison, "Estimate"]], name: str, attrs: Mapping[str, Any]
 ) -> tuple["Estimate", ...]:
-    from analysis.stats import equivalence, multiplicity
-
-    estimates = {compared.key: estimate for compared, estimate in found}
-    results = {}
-    for family_name, members in families([compared for compared, _ in found], name).items():
-        family = multiplicity.Family(family_name, tuple(member.key for member in members))
-        mine = {key: estimates[key] for key in family.planned}
-        for member in members:
-            judged = equivalence.judged(mine, family, significance=member.level, star_scheme=attrs["star_scheme"])
-            results[member.key] = judged[member.key]
+    results = judged(found, name, attrs["star_scheme"])
     return tuple(results[compared.key] for compared, _ in found)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, comparison, families, of_systems
+from studies.contrasts import Comparison, comparison, judged, of_systems
 
 from .. import Block
 
@@ -161,24 +161,13 @@ def _of_latest_version(one: Answers, values, attrs: Mapping[str, Any]) -> "Estim
 def _judged(
     found: Sequence[Sequence["Estimate"]], answers: Sequence[Answers], attrs: Mapping[str, Any], mode: str
 ) -> list["Estimate"]:
-    """The estimates with p-values adjusted over each declared family, and what they allow one to say."""
-    from analysis.stats import equivalence, multiplicity
-
-    estimates = {
-        compared.key: estimate
+    found_of = [
+        (compared, estimate)
         for one, pairs in zip(answers, found, strict=True)
         for compared, estimate in zip(one.comparisons, pairs, strict=True)
-    }
-    every = [compared for one in answers for compared in one.comparisons]
-    results = {}
-    for name, members in families(every, f"spa.{mode}").items():
-        family = multiplicity.Family(name, tuple(member.key for member in members))
-        mine = {key: estimates[key] for key in family.planned}
-        for member in members:
-            # The adjustment is the family's, the level each comparison's own.
-            judged = equivalence.judged(mine, family, significance=member.level, star_scheme=attrs["star_scheme"])
-            results[member.key] = judged[member.key]
-    return [results[compared.key] for compared in every]
+    ]
+    results = judged(found_of, f"spa.{mode}", attrs["star_scheme"])
+    return [results[compared.key] for compared, _ in found_of]
 
 
 def _about_section(one: Answers, attrs: Mapping[str, Any]) -> list[Block]:

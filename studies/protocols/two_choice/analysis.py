@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, families
+from studies.contrasts import Comparison, judged
 
 from .. import Block, Look
 from . import PREFERENCE, settings_of
@@ -155,20 +155,12 @@ def _judged(
     found: Sequence[tuple[Comparison, "Estimate"]], compared: Sequence[Compared], attrs: Mapping[str, Any]
 ) -> tuple["Estimate", ...]:
     """Fixed-n estimates with p-values adjusted over each family; sequential ones were tested at a divided level already."""
-    from analysis.stats import equivalence, multiplicity
-
     sequential = {
         one.comparison.key for one, (_, estimate) in zip(compared, found, strict=True) if _is_sequential(estimate)
     }
-    estimates = {one.key: estimate for one, estimate in found}
-    results = {key: estimate for key, estimate in estimates.items() if key in sequential}
-    others = [one for one, _ in found if one.key not in sequential]
-    for name, members in families(others, "choice.preference").items():
-        family = multiplicity.Family(name, tuple(member.key for member in members))
-        mine = {key: estimates[key] for key in family.planned}
-        for member in members:
-            judged = equivalence.judged(mine, family, significance=member.level, star_scheme=attrs["star_scheme"])
-            results[member.key] = judged[member.key]
+    results = {one.key: estimate for one, estimate in found if one.key in sequential}
+    others = [(one, estimate) for one, estimate in found if one.key not in sequential]
+    results |= judged(others, "choice.preference", attrs["star_scheme"])
     return tuple(_named(results[one.key], one) for one, _ in found)
 
 
