@@ -99,7 +99,6 @@ VARIABLES: tuple[tuple[str, dict[str, tuple[str, str]]], ...] = (
         {
             "DJANGO_SETTINGS_MODULE": ("Django's name of the settings.", "`heval_site.settings`"),
             "HEVAL_ANNOUNCE": ("What `heval up` and `heval demo` print once the site answers.", "set by these commands"),
-            "HEVAL_ANNOUNCE_URL": ("The address that is asked until it answers.", "set by these commands"),
         },
     ),
 )  # fmt: skip

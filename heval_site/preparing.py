@@ -5,7 +5,7 @@ import sys
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 
 LOCK = 0x6865766C  # of our own among PostgreSQL's advisory locks: two containers that start at once migrate in turn
 
@@ -34,13 +34,41 @@ def is_prepared() -> bool:
 
 
 def serve(announcement: str = "") -> None:
-    """Become the supervisor of the web server and the runner. Does not return."""
-    host = "127.0.0.1" if settings.LISTEN in ("0.0.0.0", "::") else settings.LISTEN  # noqa: S104 - asking, not listening
-    host = f"[{host}]" if ":" in host else host
-    os.environ["HEVAL_ANNOUNCE_URL"] = f"http://{host}:{settings.PORT}"
+    """Supervise the web server and the runner of jobs until a signal comes. Ends the process."""
+    from . import supervisor
+
+    lock = supervisor.hold(settings.HEVAL_HOME) if settings.EMBEDDED else None
+    if settings.EMBEDDED and lock is None:
+        supervisor.say(
+            f"another `heval up` serves {settings.HEVAL_HOME}. End it first, or set HEVAL_HOME and PORT to start a second one."
+        )
+        sys.exit(1)
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
-    connection.close()
+    # What is open here must not be shared by two processes; a pool's threads do not live on in a child at all.
+    for one in connections.all():
+        one.close()
+        if one.vendor == "postgresql":
+            one.close_pool()
     sys.stdout.flush()
     sys.stderr.flush()
-    arguments = [str(settings.HEVAL_HOME)] if settings.EMBEDDED else []
-    os.execv(sys.executable, [sys.executable, "-m", "heval_site.supervisor", *arguments])  # noqa: S606 - no shell is meant
+
+    def child(work):
+        def run():
+            if lock is not None:
+                lock.close()  # the supervisor alone holds it
+            work()
+
+        return run
+
+    children = [
+        supervisor.Child("The web server", child(_serve_pages)),
+        supervisor.Child("The runner of jobs", child(lambda: call_command("worker"))),
+    ]
+    sys.exit(supervisor.supervise(children))
+
+
+def _serve_pages() -> None:
+    from gunicorn.app.wsgiapp import run
+
+    sys.argv = ["gunicorn", "-c", "python:heval_site.server", "heval_site.wsgi:application"]
+    run()

@@ -41,3 +41,9 @@ def post_fork(server, worker):
     from django.db import connections
 
     connections.close_all()
+
+
+def when_ready(server):
+    """The application is loaded and the address is ours: whoever asks from now on is answered."""
+    if text := os.environ.get("HEVAL_ANNOUNCE"):
+        print(text, flush=True)  # noqa: T201 - for who started it, on the terminal

@@ -20,10 +20,11 @@ LIVES = (
 )
 DIES = "import sys; sys.exit(3)"
 SUPERVISED = """
-import sys
+import functools, sys
 from heval_site import supervisor
 supervisor.GRACE_SECONDS = 2
-sys.exit(supervisor.supervise([supervisor.Child(name, "-c", code) for name, code in zip(sys.argv[1::2], sys.argv[2::2])]))
+runs = zip(sys.argv[1::2], sys.argv[2::2])
+sys.exit(supervisor.supervise([supervisor.Child(name, functools.partial(exec, code, {})) for name, code in runs]))
 """
 
 
