@@ -3,7 +3,8 @@
 ``annotate/`` and ``protocols/`` are drawn by it; every other template, which a researcher sees now and then, by Django's.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -15,6 +16,7 @@ from django.utils.text import capfirst
 from jinja2 import Environment, FileSystemLoader, PrefixLoader
 
 OURS = ("annotate", "protocols")
+INCLUDED = re.compile(r'{% include "([^"]+)" %}')
 Grouped = TypeVar("Grouped")
 
 
@@ -30,10 +32,27 @@ def marked(text: str, told) -> tuple:
     return parts_of(text, [quote for one in told for quote in one.quotes])
 
 
+class Inlining(PrefixLoader):
+    """What is included by its name stands in the including template from the start: an inclusion while a page is drawn takes as
+    long as a field, and a page has twenty."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        source, path, is_current = super().get_source(environment, template)
+        parts = [is_current]
+
+        def put(found: re.Match) -> str:
+            inner, _, inner_is_current = self.get_source(environment, found[1])
+            parts.append(inner_is_current)
+            return inner.removesuffix("\n")
+
+        source = INCLUDED.sub(put, source)
+        return source, path, lambda: all(one is None or one() for one in parts)
+
+
 def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment:
     """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
-    made = Environment(loader=PrefixLoader(folders), autoescape=True, auto_reload=auto_reload)
+    made = Environment(loader=Inlining(folders), autoescape=True, auto_reload=auto_reload)
     # Files keep their addresses as long as the process lives.
     made.globals["static"] = lru_cache(static)
     made.filters |= {

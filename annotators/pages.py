@@ -216,6 +216,25 @@ def _laid(batch_id: int, design_id: int, seed: int) -> Way:
     return _way(_frozen_plan(batch_id, design_id), seed)
 
 
+@lru_cache(maxsize=4096)
+def _settled(code: str) -> tuple[int, int, int]:
+    """What determines the way of an assignment, settled when its place was claimed. Raises LookupError where no design is frozen."""
+    found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
+    row = found.values_list("batch_id", "design_id", "seed").first()
+    if row is None:
+        raise LookupError(code)
+    return row
+
+
+def page_before(code: str, key: str) -> str:
+    """The page before this one where the pages are fixed; else ''."""
+    try:
+        walk = _laid(*_settled(code)).fixed
+    except LookupError:
+        return ""
+    return walk.before(key) if walk and key in walk.places else ""
+
+
 def _way(plan: Plan, seed: int) -> Way:
     laid = _lay_all(plan, seed)
     return Way(plan, laid, _fixed_walk(plan, laid))

@@ -4,7 +4,7 @@ What was sent is read and checked before any lock; the transaction that stores i
 whoever comes second finds that a row was changed already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -126,6 +126,13 @@ def standing_of(assignment: Assignment) -> Standing:
 
 
 OF_VISIT = columns_of(PageVisit)
+
+
+def visits_in(rows: Iterable[Sequence[Any]]) -> dict[str, PageVisit]:
+    """Visits by page key, of rows of OF_VISIT."""
+    return {visit.key: visit for visit in (PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row) for row in rows)}
+
+
 _visits = Select(
     lambda assignment, before, key: PageVisit.objects.filter(assignment=assignment, key__in=[before, key]).values_list(*OF_VISIT),
     int, str, str,
@@ -133,12 +140,18 @@ _visits = Select(
 
 
 def standing_at(assignment: Assignment, key: str) -> Standing:
-    """As much of it as this page needs. Where pages are fixed nothing that is read grows with what was answered before."""
+    """As much of it as this page needs. Where pages are fixed nothing that is read grows with what was answered before.
+
+    ``assignment.around``: the keys of the page before it and of this one with their visits, where they were read with the
+    assignment just now. They serve once: whoever looks again wants to see what has happened since.
+    """
     walk = way_of(assignment).fixed
     if walk is None or key not in walk.places:
         return standing_of(assignment)
-    rows = _visits(assignment.pk, walk.before(key), key)
-    visits = {visit.key: visit for visit in (PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row) for row in rows)}
+    wanted = (walk.before(key), key)
+    read, visits = assignment.__dict__.pop("around", (None, None))
+    if read != wanted:
+        visits = visits_in(_visits(assignment.pk, *wanted))
     return Standing(assignment, visits, {}, walk, around=key)
 
 

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import FilteredRelation, Q
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import get_template
 from django.utils import timezone
@@ -18,10 +19,22 @@ from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .offers import Offer, range_of
-from .pages import FEEDBACK, media_names, page_as_shown, plan_of, shown_of
+from .pages import FEEDBACK, media_names, page_as_shown, page_before, plan_of, shown_of
 from .prepared import Select, columns_of, insert
 from .receipts import receipt_of
-from .record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
+from .record import (
+    OF_VISIT,
+    Closed,
+    Conflict,
+    Elsewhere,
+    Standing,
+    Step,
+    record_page,
+    save_draft,
+    standing_at,
+    standing_of,
+    visits_in,
+)
 from .show import cached_markdown, shown_page, stored_texts
 from .training import told_of
 
@@ -218,18 +231,26 @@ OF_ASSIGNMENT = columns_of(
 )  # fmt: skip
 OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds")
 _on_page = Select(
-    lambda code: Assignment.objects.filter(code=code).values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY)),
-    str,
+    lambda code, before, key: Assignment.objects.filter(code=code)
+    .annotate(near=FilteredRelation("visits", condition=Q(visits__key__in=[before, key])))
+    .order_by()
+    .values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY), *(f"near__{name}" for name in OF_VISIT)),
+    str, str, str,
 )  # fmt: skip
 
 
-def assignment_on_page(code: str) -> Assignment:
-    """The assignment with what its pages read of it; every other column would be loaded when asked for. Raises Http404."""
-    rows = _on_page(code)
+def assignment_on_page(code: str, key: str = "") -> Assignment:
+    """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
+    asked for. Raises Http404."""
+    wanted = (page_before(code, key) if key else "", key)
+    rows = _on_page(code, *wanted)
     if not rows:
         raise Http404
-    assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][: len(OF_ASSIGNMENT)])
-    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][len(OF_ASSIGNMENT) :])
+    of_study = len(OF_ASSIGNMENT)
+    of_visit = of_study + len(OF_STUDY)
+    assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
+    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_visit])
+    assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
     return assignment
 
 
@@ -259,7 +280,7 @@ def has_ended(assignment: Assignment) -> bool:
 @for_annotators
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, code, key):
-    assignment = assignment_on_page(code)
+    assignment = assignment_on_page(code, key)
     if request.method == "POST":
         return _posted(request, assignment, key)
     if has_ended(assignment) and assignment.submitted_at is None:

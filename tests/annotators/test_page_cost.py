@@ -43,7 +43,7 @@ def test_a_page_asks_few_queries_and_the_last_as_few_as_the_first():
     looking, sending = ({cost[n] for cost in costs[1:-1]} for n in (0, 1))
     assert len(looking) == len(sending) == 1, costs
     # A savepoint in place of BEGIN and COMMIT counts for two within a test.
-    assert looking.pop() <= 6 and sending.pop() <= 8
+    assert looking.pop() <= 4 and sending.pop() <= 7
     texts = sum(len(text) for text in re.findall(rb'<div class="words[^>]*>(.*?)</div>', costs[3][2], re.DOTALL))
     assert len(costs[3][2]) - texts < 14 * 1024
 

@@ -1,5 +1,6 @@
 """What annotators' pages say and hold, read as HTML. How they look and work is seen in test_pages_browser."""
 
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.template.loader import render_to_string
 
+from annotators import drawing
 from annotators.channels import Return
 from annotators.models import Assignment, PageVisit, Response
 from annotators.show import ShownField, ShownOutput
@@ -510,3 +512,20 @@ def test_what_was_agreed_to_can_be_read_again(client):
     page = seen(client.get(at(Assignment.objects.get()) + "consent/"))
     assert "You agreed on" in page.words and "to version 1" in page.words
     assert "You take part of your own free will." in page.words
+
+
+def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_when_it_changes(tmp_path):
+    for name, text in {
+        "page": '<p>{% include "annotate/_inner.html" %}</p>\n',
+        "_inner": '{% include "annotate/_word.html" %}!\n',
+    }.items():
+        (tmp_path / "annotate").mkdir(exist_ok=True)
+        (tmp_path / f"annotate/{name}.html").write_text(text)
+    word = tmp_path / "annotate/_word.html"
+    word.write_text("{{ word }}\n")
+    made = drawing.environment(drawing.FileSystemLoader([tmp_path]), auto_reload=True)
+    source, _, is_current = made.loader.get_source(made, "annotate/page.html")
+    assert source == "<p>{{ word }}!</p>\n" and is_current()
+    assert made.get_template("annotate/page.html").render(word="a < b") == "<p>a &lt; b!</p>"
+    os.utime(word, (1, 1))
+    assert not is_current()
