@@ -5,7 +5,8 @@ answer. The few statements of every page are still written in the ORM's words; t
 by a plain cursor from then on.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model
 from django.db.models.sql import UpdateQuery
 
+SYNCHRONOUS_NORMAL = 1
 # What stands for a value while a statement is compiled: found again among the parameters.
 STAND_INS: dict[type, Callable[[int], Any]] = {int: lambda n: 7_310_000_000 + n, str: lambda n: f"stand-in {n}"}
 
@@ -87,29 +89,60 @@ class Update(_Prepared):
 
 
 @lru_cache(maxsize=256)
-def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, tail: str) -> str:
+def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str) -> str:
     # Names of our own tables and columns, and nothing that came from outside.
     quoted = connection.ops.quote_name
     names = ", ".join(quoted(model._meta.get_field(name).column) for name in columns)
-    places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * rows)
-    return " ".join(["INSERT INTO", quoted(model._meta.db_table), f"({names})", "VALUES", places]) + tail
+    row = ", ".join(["%s"] * len(columns))
+    insert = f"INSERT INTO {quoted(model._meta.db_table)} ({names})"
+    return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
 
 
-def insert(
-    model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], *, ignores_conflicts: bool = False
-) -> None:
+def insert(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]) -> None:
     """Insert these columns of new rows, in one statement; the database's own defaults fill the others.
 
     A row is whatever has the columns' values under their names: an instance of the model, or less.
     """
     rows = list(rows)
-    if not rows:
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _insertion(model, columns, len(rows), "{insert} VALUES {places}"), _values(model, columns, rows)
+            )
+
+
+def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
+    """Insert a row that is made again, the same, where it is missing: unless it is there, and without waiting for the disk.
+
+    A power cut may lose it, as long as nothing that was written after it has reached the disk.
+    """
+    with connection.cursor() as cursor, _unawaited() as statement:
+        sql = _insertion(model, columns, 1, f"{statement} ON CONFLICT DO NOTHING")
+        cursor.execute(sql, _values(model, columns, [row]))
+
+
+@contextmanager
+def _unawaited() -> Iterator[str]:
+    """Statements in here, outside a transaction, do not wait for the disk. Gives the form of an insertion."""
+    if connection.vendor == "postgresql":
+        yield "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) {insert} SELECT {row} FROM light"
         return
+    database = connection.connection
+    kept = database.execute("PRAGMA synchronous").fetchone()[0]
+    # Within a transaction SQLite refuses to change it, and there it is the transaction's own commit that waits.
+    is_ours = not connection.in_atomic_block and kept > SYNCHRONOUS_NORMAL
+    if is_ours:
+        database.execute(f"PRAGMA synchronous={SYNCHRONOUS_NORMAL}")
+    try:
+        yield "{insert} VALUES {places}"
+    finally:
+        if is_ours:
+            database.execute(f"PRAGMA synchronous={kept}")
+
+
+def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]) -> list[Any]:
     fields = [model._meta.get_field(name) for name in columns]
-    sql = _insertion(model, columns, len(rows), " ON CONFLICT DO NOTHING" if ignores_conflicts else "")
-    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
+    return [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
 
 
 def columns_of(model: type[Model], *names: str) -> tuple[str, ...]:

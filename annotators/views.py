@@ -20,7 +20,7 @@ from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .offers import Offer, range_of
 from .pages import FEEDBACK, media_names, page_as_shown, page_before, plan_of, shown_of
-from .prepared import Select, columns_of, insert
+from .prepared import Select, columns_of, insert_lightly
 from .receipts import receipt_of
 from .record import (
     OF_VISIT,
@@ -307,7 +307,8 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
     made = PageVisit(
         assignment=assignment, key=key, shown=shown_of(step.page, assignment), layout=before.layout if before else ""
     )
-    insert(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), [made], ignores_conflicts=True)
+    # Drawn from the assignment's seed, it comes out the same where a power cut has lost it. What is recorded waits for the disk.
+    insert_lightly(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), made)
     if assignment.started_at is None:
         assign.begin(assignment)
     return made

@@ -1,15 +1,17 @@
 """Prepared statements do what the ORM would do, and are compiled once."""
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit, Response
-from annotators.prepared import Select, Update, columns_of, insert
+from annotators.prepared import Select, Update, columns_of, insert, insert_lightly
 from annotators.record import OF_RESPONSE, OF_VISIT
 from tests.builders import spa_study
 from tests.players import claimed, submitted
 
 pytestmark = pytest.mark.django_db
+OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
 
 
 def visits_of(assignment: int, key: str):
@@ -56,10 +58,9 @@ def test_an_update_changes_the_rows_that_it_names_and_counts_them():
 
 def test_an_insert_leaves_the_rest_to_the_database():
     assignment = claimed(spa_study(target_n=1), "a")
-    names = ("assignment", "key", "shown", "layout", "active_seconds")
     for layout in ("side", "one"):
         made = PageVisit(assignment=assignment, key="s1", shown={"items": ["é"]}, layout=layout)
-        insert(PageVisit, names, [made], ignores_conflicts=True)
+        insert_lightly(PageVisit, OF_NEW_VISIT, made)
     visit = PageVisit.objects.get(assignment=assignment)
     assert (visit.layout, visit.shown, visit.recorded_at) == ("side", {"items": ["é"]}, None) and visit.shown_at
     insert(Response, OF_RESPONSE, [])
@@ -74,3 +75,42 @@ def test_columns_stand_in_the_order_of_the_model_and_a_wrong_name_is_told():
     assert columns_of(PageVisit, "shown", "id", "key") == ("id", "key", "shown")
     with pytest.raises(ValueError, match="nothing"):
         columns_of(PageVisit, "nothing")
+
+
+def visit_of(person: str) -> PageVisit:
+    return PageVisit(assignment=claimed(spa_study(target_n=1), person), key="s1", shown={})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.only_on("sqlite")
+def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
+    made, said = visit_of("a"), []
+    database = connection.connection
+    database.execute("PRAGMA synchronous=FULL")
+    database.set_trace_callback(said.append)
+    insert_lightly(PageVisit, OF_NEW_VISIT, made)
+    insert(PageVisit, OF_NEW_VISIT, [visit_of("b")])
+    database.set_trace_callback(None)
+    assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
+    said = [sql for sql in said if "PRAGMA" in sql or 'INTO "annotators_pagevisit"' in sql]
+    assert [sql[:20] for sql in said] == [
+        "PRAGMA synchronous", "PRAGMA synchronous=1", "INSERT INTO \"annotat", "PRAGMA synchronous=2", "INSERT INTO \"annotat",
+    ]  # fmt: skip
+    with transaction.atomic():
+        insert_lightly(PageVisit, OF_NEW_VISIT, visit_of("c"))
+    assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
+    assert PageVisit.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.only_on("postgresql")
+def test_on_postgres_a_light_insert_alone_does_not_wait_for_the_disk():
+    made = visit_of("a")
+    with CaptureQueriesContext(connection) as seen:
+        insert_lightly(PageVisit, OF_NEW_VISIT, made)
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone()[0] == "on"
+    assert "set_config('synchronous_commit', 'off', true)" in seen.captured_queries[0]["sql"]
+    stored = PageVisit.objects.get()
+    assert (stored.assignment_id, stored.key, stored.shown) == (made.assignment_id, "s1", {})
