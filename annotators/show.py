@@ -12,6 +12,7 @@ from studies.markdown import rendered
 from studies.models import Exposure
 from studies.protocols import Ask, Page
 
+from .kept import Kept
 from .models import Assignment
 from .pages import media_id
 from .prepared import Select
@@ -228,15 +229,38 @@ def _texts(items: int) -> Select:
     )  # fmt: skip
 
 
+Texts = tuple[dict[int, tuple], dict[int, tuple]]
+
+
+def _texts_of(items: tuple[int, ...]) -> Texts:
+    """What these items show: of each exposure its output's columns, of each item its prompt's."""
+    outputs, prompts = {}, {}
+    for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts(len(items))(*items):
+        outputs[pk] = (format, text, media, alt, is_empty, language)
+        prompts[item] = tuple(prompt)
+    return outputs, prompts
+
+
+def _characters(texts: Texts) -> int:
+    return sum(len(column) for rows in texts for row in rows.values() for column in row if isinstance(column, str))
+
+
+# Texts that a frozen design shows never change. A character takes one to four bytes.
+kept_texts = Kept(3_000_000)
+
+
 def _items(assignment: Assignment, page: Page, about) -> tuple[ShownItem, ...]:
     if not page.items:
         return ()
-    rows = _texts(len(page.items))(*(item.id for item in page.items))
-    outputs, prompts = {}, {}
-    for pk, item, format, text, media, alt, is_empty, language, *prompt in rows:
+    ids = tuple(item.id for item in page.items)
+    if assignment.design_id:
+        texts, prompts = kept_texts.get(ids, lambda: _texts_of(ids), _characters)
+    else:
+        texts, prompts = _texts_of(ids)
+    outputs = {}
+    for pk, (format, text, media, alt, is_empty, language) in texts.items():
         url = f"/p/{assignment.code}/m/{media_id(assignment.code, pk)}" if media else ""
         outputs[pk] = _output(format, text, media, alt, is_empty, language, url)
-        prompts[item] = prompt
     shown = []
     for item in page.items:
         text, source, media, language = prompts[item.id]

@@ -23,6 +23,7 @@ from statistics import median
 from .load import Load
 from .machine import ROOT, Postgres, Site, cpu_seconds, end, folder, maps_any, pss_megabytes
 
+FIRST_PAGES = 3  # of each person, before the clock starts: both processes have met most of them then
 CLAIMS = 160  # in one round; they also make the assignments whose pages are answered then
 PAGES = 100
 STATISTICS = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
@@ -132,6 +133,9 @@ def measure_load(pair: Pair, door: str, clients: list[int], seconds: float, roun
                 seen["claim"][name].append(measured(pair, site, kind="claim", paths=come, clients=n, most=CLAIMS))
                 waiting[name] += seen["claim"][name][-1].pop("left")
             for name, site in sites.items():
+                # What is made once for a person, at their first page in a process, would weigh on the few pages of a measurement
+                # as it never weighs on all the pages of a batch.
+                waiting[name] = loaded(site, kind="cycle", paths=waiting[name], clients=n, most=FIRST_PAGES * n)["left"]
                 one = measured(pair, site, kind="cycle", paths=waiting[name], clients=n, seconds=seconds)
                 waiting[name] = one.pop("left")
                 seen["cycle"][name].append(one)

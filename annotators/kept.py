@@ -1,0 +1,37 @@
+"""What was read lately and never changes, as much of it as a process may hold."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any
+
+
+class Kept:
+    """Values by key, those used last; ``most`` bounds the sum of their sizes. Threads may share it."""
+
+    def __init__(self, most: int):
+        self.most, self.size = most, 0
+        self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
+        """The value of this key, made where it is not kept. One that is larger than a hundredth of all is not kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key][1]
+        value = make()
+        size = size_of(value)
+        if size * 100 <= self.most:
+            with self._lock:
+                if key not in self._values:
+                    self._values[key] = size, value
+                    self.size += size
+                while self.size > self.most:
+                    self.size -= self._values.popitem(last=False)[1][0]
+        return value
+
+    def cache_clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+            self.size = 0
