@@ -55,25 +55,26 @@ def is_told(line) -> bool:
     return line.type == "error" and "Failed to load" not in line.text  # those are told with their address
 
 
-def faults(page) -> list[str]:
-    page.evaluate(AXE)
-    found = page.evaluate("tags => axe.run(document, {runOnly: tags, preload: false})", TAGS)["violations"]
+def faults(page, rules=TAGS) -> list[str]:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", rules)["violations"]
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
 def look(page, url: str, name: str, dark: bool = False) -> list[str]:
     found = []
+    page.goto(url)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto(url)
         found += [f"{name} at {width}: {fault}" for fault in faults(page)]
         found += [f"{name} at {width}: wider than the screen: {one}" for one in page.evaluate(WIDER)]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-{width}.png", full_page=True)
     if dark:
         page.emulate_media(color_scheme="dark")
-        page.goto(url)
-        found += [f"{name} in the dark: {fault}" for fault in faults(page)]
+        page.wait_for_timeout(400)  # colours fade from one scheme to the other
+        found += [f"{name} in the dark: {fault}" for fault in faults(page, ["color-contrast"])]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-dark.png", full_page=True)
         page.emulate_media(color_scheme="light")
