@@ -75,21 +75,21 @@ def launch(
     """Freeze the design, draw the batches, open the places: all or nothing."""
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
-    if found := standing_problems(study, acknowledged):
-        raise NotReady(found)
     for clear in before_launch:  # what tries left is not drawn from; cleared again under the lock
         clear(study)
+    # Checking and drawing need no lock: the design that they read is compared with what is frozen, under the lock.
+    before = sha256_of(canonical(design_of(study)))
+    if found := standing_problems(study, acknowledged):
+        raise NotReady(found)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     wanted = study.annotators_per_batch
     count = -(-(study.target_n or 0) // wanted)
     drawn = []
     if not ready_made:
-        # Drawing needs no lock: the design it read is compared below, under the lock.
         try:
             drawn = drawn_batches(study, 0, count, progress)
         except PoolSpent:
             raise NotReady([Problem("There are not enough prompts for one batch.", "prompts")]) from None
-    before = sha256_of(canonical(design_of(study)))
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.DRAFT, Study.State.LAUNCHING):
@@ -100,8 +100,6 @@ def launch(
         text = canonical(design_of(study))
         if sha256_of(text) != before:
             raise NotNow("The study was edited while it was being launched. Look at it and launch again.")
-        if found := standing_problems(study, acknowledged):
-            raise NotReady(found)
         write_batches(study, drawn, wanted=wanted)
         progress(count, count, "Freezing the design")
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
