@@ -1,6 +1,6 @@
 """The jobs of a study's life."""
 
-from . import jobs, lifecycle
+from . import jobs, kept_images, lifecycle
 from .importing import work  # noqa: F401 - it registers the import
 from .models import Job
 
@@ -14,3 +14,9 @@ def launch(job: Job, progress: jobs.Progress) -> dict:
             study, by=job.by, acknowledged=job.arguments.get("acknowledged", ()), progress=progress
         )
     return {"study": str(study.code), "batches": study.batches.count()}
+
+
+@jobs.every(86_400)
+def remove_forgotten_images() -> int:
+    """Images that no study names: their import was killed, or their study was deleted."""
+    return kept_images.remove_forgotten()

@@ -1,0 +1,82 @@
+"""Images on the disk: none that no row names stays for ever, and none that a row names goes."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from studies import kept_images
+from studies.kept_images import FORGOTTEN_SECONDS, kept, remove_forgotten
+from studies.media import EncodedImage, path_of, store
+from studies.models import Output, Prompt
+from tests.builders import draft_study
+
+pytestmark = pytest.mark.django_db
+NAMES = [f"{letter * 64}.webp" for letter in "abcd"]
+
+
+@pytest.fixture
+def root(settings, tmp_path) -> Path:
+    settings.MEDIA_ROOT = tmp_path
+    return tmp_path
+
+
+def stored(root: Path, name: str, age: float = 0) -> Path:
+    path = store(root, EncodedImage(b"an image", 1, 1, name))
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def named(name: str) -> None:
+    """An output of some study has this image."""
+    study = draft_study(systems=("x",), prompts=1)
+    Output.objects.filter(system__study=study).update(text="", media=name)
+
+
+def test_what_no_row_names_is_removed_after_a_day(root):
+    old, young, ours = (
+        stored(root, NAMES[0], FORGOTTEN_SECONDS + 5),
+        stored(root, NAMES[1]),
+        stored(root, NAMES[2], 1e6),
+    )
+    named(NAMES[2])
+    prompts = stored(root, NAMES[3], 1e6)
+    Prompt.objects.update(media=NAMES[3])
+    begun, foreign = root / "ab" / ".new-1", root / "ab" / "notes.txt"
+    for path in (begun, foreign):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (0, 0))
+    assert remove_forgotten() == 2
+    assert not old.exists() and not begun.exists()
+    assert young.exists() and ours.exists() and prompts.exists() and foreign.exists()
+
+
+def test_what_an_import_finds_there_is_young_again(root):
+    path = stored(root, NAMES[0], 1e6)
+    with kept([NAMES[0]], lambda name: b"an image"):
+        assert remove_forgotten() == 0 and path.exists()
+
+
+def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, monkeypatch):
+    path = stored(root, NAMES[0], 1e6)
+    monkeypatch.setattr(kept_images.os, "utime", lambda path: path.stat())  # looked at just before it was touched
+    with kept([NAMES[0]], lambda name: b"an image"):
+        assert remove_forgotten() == 1 and not path.exists()
+        named(NAMES[0])
+    assert path.read_bytes() == b"an image" and remove_forgotten() == 0
+
+
+def test_a_killed_import_leaves_files_that_are_found(root):
+    """The process ends as by SIGKILL between the image and its row."""
+    code = (
+        "import os, sys; from pathlib import Path; from studies.media import EncodedImage, store;"
+        "store(Path(sys.argv[1]), EncodedImage(b'an image', 1, 1, sys.argv[2])); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(root), NAMES[0]], check=False)
+    assert done.returncode == -9 and path_of(root, NAMES[0]).exists()
+    assert remove_forgotten() == 0 and remove_forgotten(time.time() + FORGOTTEN_SECONDS + 1) == 1
+    assert not path_of(root, NAMES[0]).exists()
