@@ -111,7 +111,7 @@ def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
             errors.append(row_error(number, "name", f"“{alike}” differs from it only in case, width or blanks."))
     if errors:
         raise RowErrors(errors)
-    return [{"study": study, **_all_columns(System, row, ("name", "is_human", "is_reference"))} for row in rows]
+    return [{"study": study, **_all_columns(System, row, ("name", "is_human", "reference"))} for row in rows]
 
 
 def _prepared_prompts(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:

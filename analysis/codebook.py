@@ -7,7 +7,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from annotators.models import Assignment
-from studies.models import Arm, Question, Study
+from studies.models import Arm, Question, Study, System
 from studies.scales import read_scale
 
 from .exports import TABLES
@@ -29,7 +29,7 @@ def codebook_of(study: Study) -> dict[str, Any]:
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
         "origins": {value: str(label) for value, label in Assignment.Origin.choices},
         "questions": _questions(study),
-        "systems": list(study.systems.order_by("name").values("name", "is_human", "is_reference")),
+        "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
         "arms": [
             {"name": arm.name, "condition": arm.condition, "domain": arm.domain, "systems": sorted(s.name for s in arm.systems.all())}
             for arm in Arm.objects.filter(study=study).order_by("name").prefetch_related("systems")
@@ -103,7 +103,9 @@ def codebook_markdown(study: Study) -> str:
     ]
     lines += ["", "## Systems", ""]
     for system in book["systems"]:
-        marks = [word for word, key in (("human", "is_human"), ("reference", "is_reference")) if system[key]]
+        marks = ["human"] * system["is_human"] + (
+            [str(System.Reference(system["reference"]).label)] if system["reference"] else []
+        )
         lines.append(f"- {_inline(system['name'])}{' (' + ', '.join(marks) + ')' if marks else ''}")
     lines += ["", "## Arms", ""]
     lines += [

@@ -120,7 +120,7 @@ class SystemSerializer(_Strict, serializers.ModelSerializer):
 
     class Meta:
         model = System
-        fields = ("name", "is_human", "is_reference")
+        fields = ("name", "is_human", "reference")
 
 
 class PromptSerializer(_Strict, serializers.ModelSerializer):

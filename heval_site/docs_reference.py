@@ -281,7 +281,7 @@ COLUMNS = {
     "StudyMember.role": "What the person may do.",
     "StudyMember.user": "The researcher.",
     "System.is_human": "A human author.",
-    "System.is_reference": "The one that others are measured against.",
+    "System.reference": "What others are measured against; or a planted end of a rating scale, the best or the worst that an output can be.",
 }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def design_of(study: Study) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "study": _row(study, STUDY_FIELDS),
-        "systems": _by_name(_row(system, ("name", "is_human", "is_reference")) for system in study.systems.all()),
+        "systems": _by_name(_row(system, ("name", "is_human", "reference")) for system in study.systems.all()),
         "arms": _by_name(
             _row(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
             for arm in study.arms.prefetch_related("systems")

@@ -347,10 +347,22 @@ class StudyMember(models.Model):
 class System(DesignModel):
     """What is compared. A human author is a system too."""
 
+    class Reference(models.TextChoices):
+        ORDINARY = "reference", "reference"
+        MAXIMAL = "maximal", "maximal reference"
+        MINIMAL = "minimal", "minimal reference"
+
+    # The planted ends of a rating scale: no systems that anybody wants to know something about.
+    ENDS = (Reference.MAXIMAL, Reference.MINIMAL)
+
     study = link(Study, "systems")
     name = models.CharField(max_length=100, help_text="Annotators never see it.")
     is_human = models.BooleanField("human author", default=False)
-    is_reference = models.BooleanField("reference", default=False)
+    reference = models.CharField(
+        max_length=9, choices=Reference, blank=True,
+        help_text="What others are measured against; maximal and minimal: the best and the worst that an output can be, planted among "
+        "those that are rated.",
+    )  # fmt: skip
 
     class Meta:
         ordering = ["name"]

@@ -26,7 +26,7 @@ def pairs_of(section: Section, which: str) -> list[Pair]:
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
         once = {frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _is_of(one, section)}
         return list(reversed(once.values()))
-    systems = list(section.study.systems.order_by("name"))
+    systems = list(section.study.systems.exclude(reference__in=System.ENDS).order_by("name"))
     return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
 
 

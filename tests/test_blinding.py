@@ -56,7 +56,9 @@ def secret_study(words: dict[str, str], media_root) -> Study:
         debriefing="Thanks.", contact="research@example.org", target_n=4, minutes=10, reward=1, exclusion_group=words["group"],
     )  # fmt: skip
     systems = [
-        System.objects.create(study=study, name=words[f"system{n}"], is_human=n == 1, is_reference=n == 2)
+        System.objects.create(
+            study=study, name=words[f"system{n}"], is_human=n == 1, reference="maximal" if n == 2 else ""
+        )
         for n in range(3)
     ]
     Arm.objects.create(study=study, name=words["arm"], condition="none")

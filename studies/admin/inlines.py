@@ -137,7 +137,7 @@ class SystemForm(CleanWords, forms.ModelForm):
 
 class Systems(Rows):
     model = System
-    fields = ("name", "is_human", "is_reference")
+    fields = ("name", "is_human", "reference")
     form_class = SystemForm
     formset = Named
 

@@ -12,6 +12,14 @@ from .form import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
 from .shapes import Shapes
 
 
+def _without_flag(system: Any) -> Any:
+    """A system as bundles held it when a reference was of one kind: ``is_reference`` is the ordinary one."""
+    if isinstance(system, dict) and "reference" not in system and isinstance(system.get("is_reference"), bool):
+        system = system | {"reference": "reference" if system["is_reference"] else ""}
+        del system["is_reference"]
+    return system
+
+
 class DesignPart(Shapes):
     """Checks the design, and keeps what it found as columns by name or position."""
 
@@ -34,6 +42,7 @@ class DesignPart(Shapes):
         self.systems: dict[str, dict[str, Any]] = {}
         seen: set = set()
         for path, row in self.rows(self.value, "systems"):
+            row = _without_flag(row)
             if self.object(row, path, SYSTEM_FIELDS):
                 columns = self.columns(System, row, SYSTEM_FIELDS, path)
                 self.once(seen, columns["name"], f"{path}.name")

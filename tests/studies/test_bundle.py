@@ -382,3 +382,17 @@ def test_an_arm_may_be_shown_a_section_of_its_own(whole):
     again = read_again(whole)
     assert [arm.name for arm in Section.objects.get(study=again, position=3).arms.all()] == ["second"]
     assert Section.objects.get(study=again, position=3).reuses.position == 2
+
+
+def test_references_come_through_a_bundle_and_an_older_one_is_understood(study):
+    study.systems.filter(name="alpha").update(reference="maximal")
+    assert read_again(study).systems.get(name="alpha").reference == "maximal"
+    bundle = bundle_of(study)
+    for system in bundle["systems"]:
+        del system["reference"]
+        system["is_reference"] = system["name"] == "beta"
+    old = read_bundle(bundle, None)
+    assert dict(old.systems.values_list("name", "reference")) == {"alpha": "", "beta": "reference", "gamma": ""}
+    bundle["systems"][0] = {"name": "alpha", "is_human": False, "reference": "best"}
+    with pytest.raises(BundleRefused, match=r"systems\[0\].reference: .*best"):
+        read_bundle(bundle, None)

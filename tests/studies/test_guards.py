@@ -189,7 +189,7 @@ def test_an_erasure_blanks_and_nothing_else(study):
     "UPDATE studies_design SET canonical = ''",
     "DELETE FROM studies_auditevent",
     "UPDATE studies_output SET text = 'x'",
-    "INSERT INTO studies_system (study_id, name, is_human, is_reference) SELECT id, 'new', false, false FROM studies_study",
+    "INSERT INTO studies_system (study_id, name, is_human, reference) SELECT id, 'new', false, '' FROM studies_study",
     "DELETE FROM studies_placement",
     "UPDATE studies_batch SET wanted = 99",
     "UPDATE analysis_coding SET labels = 'other', is_none = false",

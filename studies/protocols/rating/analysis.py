@@ -14,6 +14,9 @@ from studies.contrasts import Comparison, comparison, judged, of_systems
 from studies.scales import ScaleSpec, read_scale
 
 from .. import Block
+from . import settings_of
+from .utilities import UTILITY, Ends, Utilities, ends_of, utilities
+from .utilities import blocks as utility_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,7 +31,8 @@ MAX_MIXED_ROWS = 4000
 @dataclass(frozen=True, slots=True)
 class Ratings:
     """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
-    and prompt, a column a system."""
+    and prompt, a column a system. ``ends``: what its points are scored between. ``references`` are the study's planted ends,
+    ``utilities`` the ratings between them."""
 
     section: Any
     question: Any
@@ -37,14 +41,27 @@ class Ratings:
     kept: "DataFrame"
     wide: "DataFrame"
     wide_paper: "DataFrame"
+    ends: tuple[float, float]
+    is_overall: bool
+    references: Ends
+    utilities: Utilities | None
+    named: tuple[Comparison, ...]
 
     @property
-    def ends(self) -> tuple[float, float]:
-        return float(self.scale.minimum), float(self.scale.maximum)
+    def step(self) -> float:
+        """The distance of two neighbouring points."""
+        return (self.ends[1] - self.ends[0]) / (self.scale.maximum - self.scale.minimum)
+
+    @property
+    def words(self) -> str:
+        """The question as a reader finds it: its key, whether it is the overall one, and how its points are scored."""
+        said = ["overall"] * (self.is_overall and self.question.key != "overall")
+        said += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
+        return self.question.key + (f" ({', '.join(said)})" if said else "")
 
     @property
     def title(self) -> str:
-        return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+        return f"section {self.section.position}, {self.question.criterion or self.words}"
 
 
 def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
@@ -69,6 +86,9 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
               estimates=_judged(paper, "rating.paper", attrs),
               note="One difference an annotator, after all primary rules; paired t test."),
     ]  # fmt: skip
+    if found := [one.utilities for one in asked if one.utilities is not None]:
+        named = [(compared, one.utilities) for one in asked if one.utilities is not None for compared in one.named]
+        blocks += utility_blocks(found, named, asked[0].references, attrs)
     for one in asked:
         blocks += _about_question(one, attrs)
     return [block for block in blocks if block.estimates]
@@ -77,26 +97,38 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
 def _questions(frame: "DataFrame", section: Any) -> list[Ratings]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
+    references = ends_of(section.study)
+    questions = list(section.questions.all())
+    is_unit = settings_of(section)["scores"] == "unit"
     found = []
-    for question in section.questions.all():
+    for question in questions:
         try:
             scale = read_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame lists it among its problems
         mine = rows[rows["question"] == question.key]
-        low, high = scale.minimum, scale.maximum
-        # Rounded back to what was chosen: points are whole numbers and must stay equal to one another.
+        low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
+        # Rounded back to what was chosen: points must stay equal to one another.
         mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
-        planned = [
-            comparison(contrast, section, question.criterion, question.key)
-            for estimand in (DIFFERENCE, SUPERIORITY)
-            for contrast in of_systems(contrasts, section, estimand, DIFFERENCE)
-            if contrast.criterion in ("", question.criterion)
-        ]
         kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
-        comparisons = tuple({one.key: one for one in planned}.values())
-        found.append(Ratings(section, question, scale, comparisons, kept, _wide(kept), _wide(paper)))
+        is_overall = not question.criterion and any(other.criterion for other in questions)
+        one = Ratings(
+            section, question, scale, _planned(contrasts, section, question, DIFFERENCE, SUPERIORITY), kept, _wide(kept), _wide(paper),
+            (float(low), float(high)), is_overall, references, None, _planned(contrasts, section, question, UTILITY),
+        )  # fmt: skip
+        where = f"section {section.position}, {one.words}"
+        found.append(replace(one, utilities=utilities(kept, references, one.ends, where)))
     return found
+
+
+def _planned(contrasts: Sequence[Any], section: Any, question: Any, *estimands: str) -> tuple[Comparison, ...]:
+    found = [
+        comparison(contrast, section, question.criterion, question.key)
+        for estimand in estimands
+        for contrast in of_systems(contrasts, section, estimand, DIFFERENCE)
+        if contrast.criterion in ("", question.criterion)
+    ]
+    return tuple({one.key: one for one in found}.values())
 
 
 def _wide(rows: "DataFrame") -> "DataFrame":
@@ -157,7 +189,7 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
         others += _equivalence(above, compared)
     above = replace(above, sensitivity=(*above.sensitivity, *others))
     if apart.estimate is not None:
-        guard = ratings.reversal_guard(apart.estimate, step=1.0)
+        guard = ratings.reversal_guard(apart.estimate, step=one.step)
         apart = replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
     return above, apart
 
@@ -212,19 +244,16 @@ def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
 
     rows = one.kept[one.kept["rating"].notna()]
     level = attrs["level"]
-    means = tuple(
-        replace(
-            ratings.expected_utility(
-                mine["rating"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=False, level=level,
-                analysis="rating.mean",
-            ),
-            settings={"level": level, "system": system, "section": one.section.position, "question": one.question.key},
-        )
-        for system, mine in rows.groupby("system", sort=True)
-    )  # fmt: skip
+    means = tuple(_mean(one, system, mine, level) for system, mine in rows.groupby("system", sort=True))
     checks = []
-    shared = rows.assign(
-        output=rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
+    # Planted ends are told apart by everybody: they say nothing of how far people agree, and take no rank.
+    judged_rows = rows[~rows["system"].isin(one.references.names)]
+    shared = judged_rows.assign(
+        output=judged_rows["prompt"].astype(str)
+        + "\x1f"
+        + judged_rows["system"].astype(str)
+        + "\x1f"
+        + judged_rows["sample"].astype(str)
     )
     shared = shared[shared.groupby("output")["annotator"].transform("nunique") > 1]
     what = (one.section.position, one.question.key)
@@ -254,16 +283,28 @@ def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
             )
         )  # fmt: skip
     ranked = ranks.rank_sets_of_rows(
-        rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object), rows["system"].to_numpy(object), level=level,
+        *(judged_rows[name].to_numpy(kind) for name, kind in (("rating", float), ("annotator", object), ("system", object))), level=level,
         resamples=attrs["resamples"], rng=_rng(attrs, "ranks", *what),
     )  # fmt: skip
     return [
         Block("rating.means", f"Mean rating of each system ({one.title})", "recommended", estimates=means,
               verdict={"ranks": ranked.as_dict()},
-              note="Every annotator weighs the same. Without references these are not expected utilities. All sets of ranks "
+              note="Every annotator weighs the same. These are no expected utilities: those lie between references. All sets of ranks "
                    "together hold the true ranks at the stated level."),
         Block("rating.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks)),
     ]  # fmt: skip
+
+
+def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estimate":
+    from analysis.stats import ratings
+
+    mean = ratings.expected_utility(
+        mine["rating"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=False, level=level, analysis="rating.mean"
+    )  # fmt: skip
+    settings = {"level": level, "system": system, "section": one.section.position, "question": one.words}
+    # Where references are planted, utilities stand beside the means: nothing to warn of.
+    kept = [warning for warning in mean.warnings if one.utilities is None or warning.code != "no_references"]
+    return replace(mean, settings=settings, warnings=tuple(kept))
 
 
 def _named(estimate: "Estimate", compared: Comparison, key: str) -> "Estimate":

@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 
 from analysis import tables
-from studies.models import Contrast
+from studies import lifecycle
+from studies.models import Contrast, System
 from studies.protocols.rating.analysis import analyse
-from tests.builders import add_rating, draft_study
+from tests.builders import add_rating, draft_study, warnings_of
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +28,7 @@ def frame_of(section, ratings=RATINGS, prompts=1, **columns):
     rows = [
         {
             "assignment": person, "annotator": f"a{person}", "section": section.position, "question": "overall", "system": system,
-            "prompt": f"p{prompt if prompts > 1 else person}", "sample": 0, "label": "AB"[place], "value": (value - 1) / 4,
+            "prompt": f"p{prompt if prompts > 1 else person}", "sample": 0, "label": "ABCD"[place], "value": (value - 1) / 4,
             "is_kept": True, "is_kept_paper": True, **columns,
         }
         for place, (system, values) in enumerate(ratings.items())
@@ -143,3 +144,58 @@ def test_all_equal_ratings_are_a_tie(section):
     blocks = analyse(frame_of(section, {"alpha": [3] * 8, "beta": [3] * 8}), [section])
     above = one(blocks, "rating.superiority")
     assert above.estimate == 0.5 and above.status == "zero_variance"
+
+
+def test_points_may_be_scored_as_parts_of_the_scale(section):
+    section.settings["scores"] = "unit"
+    blocks = analyse(frame_of(section), [section])
+    points = one(analyse(frame_of(section), [add_rating(draft_of(section), position=1)]), "rating.difference", "paper")
+    unit = one(blocks, "rating.difference", "paper")
+    assert unit.estimate == pytest.approx(points.estimate / 4) and unit.test.pvalue == pytest.approx(points.test.pvalue)
+    # Five points are .25 apart: a difference beyond that cannot have been turned by rounding.
+    guard = one(blocks, "rating.difference").detail["reversal_guard"]
+    assert guard["high"] == pytest.approx(unit.estimate + 0.25)
+    means = {e.settings["system"]: e for e in next(b for b in blocks if b.name == "rating.means").estimates}
+    assert means["alpha"].estimate == pytest.approx((sum(RATINGS["alpha"]) / 8 - 1) / 4)
+    assert means["alpha"].settings["question"] == "overall (0 to 1)"
+
+
+def draft_of(section):
+    study = draft_study(systems=("alpha", "beta"))
+    systems = {system.name: system for system in study.systems.all()}
+    Contrast.objects.create(study=study, x=systems["beta"], y=systems["alpha"], expected=">")
+    return study
+
+
+PLANTED = {**RATINGS, "best": [5, 5, 5, 5, 5, 5, 1, 5], "worst": [1, 1, 1, 1, 1, 1, 3, 5]}
+
+
+def test_whoever_turns_the_references_round_has_no_utilities(section):
+    for name, reference in (("best", "maximal"), ("worst", "minimal")):
+        System.objects.create(study=section.study, name=name, reference=reference)
+    blocks = analyse(frame_of(section, PLANTED), [section])
+    utility = next(block for block in blocks if block.name == "rating.utility")
+    alpha, beta = utility.estimates
+    assert (alpha.settings["system"], beta.settings["system"]) == ("alpha", "beta") and alpha.n == 6
+    assert alpha.estimate == pytest.approx(sum((r - 1) / 4 for r in RATINGS["alpha"][:6]) / 6)
+    assert alpha.estimand == "expected expected utility (EEU)"
+    (row,) = next(table for table in utility.tables if table["name"] == "references")["rows"]
+    # Seven and eight: one turned them round, one kept them at the same point.
+    assert (row["n"], row["kept"], row["extremum_violation"], row["who"]) == (8, 6, 2, "a6, a7")
+    assert "extremum_violation" in {warning.code for warning in alpha.warnings}
+    means = next(block for block in blocks if block.name == "rating.means")
+    assert {e.estimand for e in means.estimates} == {"mean rating (not EEU)"} and not means.estimates[0].warnings
+    assert means.verdict["ranks"]["systems"] == ["alpha", "beta"]
+
+
+def test_references_that_are_lacking_are_named_in_the_checklist(section):
+    study, x, y = section.study, *section.study.systems.order_by("-name")
+    x.reference = "maximal"
+    x.save()
+    Contrast.objects.create(study=study, x=x, y=y, estimand="utility")
+    assert "one_end:1" in warnings_of(study)
+    blocking = [problem.text for problem in lifecycle.problems(study) if problem.is_blocking]
+    assert any("need a maximal and a minimal reference" in text for text in blocking)
+    System.objects.create(study=study, name="worst", reference="minimal")
+    assert "ends_on_points:1" in warnings_of(study)
+    assert not any("need a maximal" in problem.text for problem in lifecycle.problems(study))
