@@ -255,7 +255,7 @@ def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
             if wanted != "fixed":
                 random_of(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
-            used = start + width
+            used = max(used, start + width)
         laid.append(_lay(planned, source, seed, place, letters.get(source.position, ())))
     return tuple(laid)
 

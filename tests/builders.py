@@ -271,3 +271,48 @@ def choice_study(
     study = draft_study(owner=by, **defaults | columns)
     add_choice(study, m=m, margin=margin, **(settings or {}))
     return launched(study, by)
+
+
+def painted(colours, prompts: int, media_root) -> list[list[str]]:
+    """Images of one colour for each system, told apart by their first byte of red alone: the stored names, a list a prompt."""
+    import io
+
+    from PIL import Image
+
+    from studies.media import encode_image, store
+
+    names = []
+    for n in range(prompts):
+        names.append([])
+        for colour in colours:
+            out = io.BytesIO()
+            Image.new("RGB", (48, 48), (colour, 5 * n, 90)).save(out, "PNG")
+            image = encode_image(out.getvalue())
+            store(media_root, image)
+            names[-1].append(image.name)
+    return names
+
+
+def exposures_draft(media_root, *, levels=(1, 2, 4, 8), rules=(), **columns) -> Study:
+    """The image experiment in small: the same two painters after 1, 2, 4 and 8 images, under letters that go on from A to H."""
+    prompts = sum(levels)
+    study = draft_study(systems=("raw", "scrambled"), prompts=prompts, instructions="", **columns)
+    raw, scrambled = study.systems.order_by("name")
+    for prompt, names in zip(study.prompts.order_by("key"), painted((230, 30), prompts, media_root), strict=True):
+        for system, name in zip((raw, scrambled), names, strict=True):
+            Output.objects.filter(system=system, prompt=prompt).update(text="", media=name, alt="")
+    for position, m in enumerate(levels, 1):
+        section = Section.objects.create(
+            study=study, position=position, protocol="spa", m=m, settings={"noun": "artist", "labels": "continue"}
+        )
+        Question.objects.bulk_create(
+            Question(
+                section=section, position=n, key=f"{x.name}-{y.name}", x=x, y=y, scale={"kind": "percent"},
+                text="What is the chance that artist {x} is better than artist {y}?",
+            )
+            for n, (x, y) in enumerate([(raw, scrambled), (scrambled, raw)], 1)
+        )  # fmt: skip
+    Contrast.objects.create(study=study, x=raw, y=scrambled, expected=">")
+    for n, (rule, settings) in enumerate(rules, 1):
+        ExclusionRule.objects.create(study=study, position=n, rule=rule, settings=settings)
+    return study

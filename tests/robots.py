@@ -22,7 +22,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """The forms of a page, its texts under their labels, its links and headings."""
+    """The forms of a page, its texts (or the addresses of its images) under their labels, its links and headings."""
 
     def __init__(self, html: str):
         super().__init__()
@@ -50,6 +50,8 @@ class Page(HTMLParser):
                 form.fields.setdefault(name, []).append(a.get("value") or "")
                 form.kinds[name] = a.get("type") or tag
                 form.asked.setdefault(name, self._asking)
+        elif tag == "img" and self._label:
+            self.texts.setdefault(self._label, []).append(a["src"])
         elif tag == "a" and a.get("href"):
             self.links.append(a["href"])
         elif tag == "h2":
