@@ -263,6 +263,19 @@ def add_choice(study: Study, *, position=1, m=2, margin=None, text="Which is the
     return section
 
 
+def add_relative(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
+    """A section of the relative scale with its own question, and a planned comparison of neighbouring systems."""
+    section = Section.objects.create(
+        study=study, position=position, protocol="relative", m=m, settings={"noun": "story"} | settings
+    )
+    Question.objects.bulk_create(
+        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["relative"].questions, 1)
+    )
+    for x, y in pairwise(study.systems.order_by("name")):
+        Contrast.objects.create(study=study, x=y, y=x, expected=">", margin=margin)
+    return section
+
+
 def choice_study(
     *, m=2, margin=None, systems=("alpha", "beta"), prompts=12, target_n=6, settings=None, by=None, **columns
 ) -> Study:

@@ -1,4 +1,4 @@
-"""The pages of two choices tell no system, arm, kind, criterion's name or side: the crawl and the twins of ``test_blinding``."""
+"""The pages that show pairs tell no system, arm, kind, criterion's name or side: the crawl and the twins of ``test_blinding``."""
 
 import re
 
@@ -7,19 +7,34 @@ import pytest
 from studies import lifecycle
 from studies.media import encode_image, store
 from studies.models import Arm, Contrast, Output, Prompt, Question, Section, Study, System
+from studies.protocols import REGISTRY
 from tests.builders import SCREENING, add_survey, warnings_of
 from tests.test_blinding import all_bytes, canaries, leaks, picture, visited
 
 pytestmark = pytest.mark.django_db
+CHOICE = {
+    "protocol": "two_choice", "settings": {"allows_tie": True}, "scale": {"kind": "output"}, "text": "Which is more natural?",
+    "seen": b"Which is more natural?",
+}  # fmt: skip
+RELATIVE = {
+    "protocol": "relative", "settings": {"pairs": "reference"}, "scale": REGISTRY["relative"].questions[0]["scale"],
+    "text": "Which is better?", "seen": b"Text A is much better",
+}  # fmt: skip
+either = pytest.mark.parametrize("asked", [CHOICE, RELATIVE], ids=["two_choice", "relative"])
 
 
-def secret_study(words, media_root) -> Study:
+def secret_study(words, media_root, asked) -> Study:
     """Pairs of texts, Markdown, dialogues and images, every secret a canary; the same stimuli whatever the secrets."""
     study = Study.objects.create(
         title=words["title"], public_title="Short texts", seed=3, purpose="You read.", consent="I agree.", debriefing="Thanks.",
         contact="research@example.org", target_n=2, minutes=10, reward=1, exclusion_group=words["group"],
     )  # fmt: skip
-    systems = [System.objects.create(study=study, name=words[f"system{n}"], is_human=n == 1) for n in range(3)]
+    systems = [
+        System.objects.create(
+            study=study, name=words[f"system{n}"], is_human=n == 1, reference="" if n else "reference"
+        )
+        for n in range(3)
+    ]
     Arm.objects.create(study=study, name=words["arm"])
     for n in range(4):
         prompt = Prompt.objects.create(
@@ -45,24 +60,25 @@ def secret_study(words, media_root) -> Study:
     section = Section.objects.create(
         study=study,
         position=2,
-        protocol="two_choice",
+        protocol=asked["protocol"],
         m=4,
-        settings={"allows_tie": True, "noun": "text", "explanation": "Take your time."},
+        settings=asked["settings"] | {"noun": "text", "explanation": "Take your time."},
     )
     Question.objects.create(
-        section=section, position=1, key=words["question_key"], text="Which is more natural?", help="Natural means natural.",
-        criterion=words["criterion"], scale={"kind": "output"}, skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}],
+        section=section, position=1, key=words["question_key"], text=asked["text"], help="Natural means natural.",
+        criterion=words["criterion"], scale=asked["scale"], skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}],
     )  # fmt: skip
     Contrast.objects.create(study=study, x=systems[1], y=systems[0], family=words["family"], expected=">", margin=0.1)
     return lifecycle.launch(study, None, warnings_of(study))
 
 
-def test_no_canary_is_seen(settings, tmp_path):
+@either
+def test_no_canary_is_seen(settings, tmp_path, asked):
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    responses, _, _ = visited(secret_study(words, tmp_path), "w")
+    responses, _, _ = visited(secret_study(words, tmp_path, asked), "w")
     seen = all_bytes(responses)
-    assert b"Which is more natural?" in seen and b"Natural means natural." in seen
+    assert asked["seen"] in seen and b"Natural means natural." in seen
     assert any(r.headers["Content-Type"] == "image/webp" for r in responses)
     assert leaks(seen, words) == []
 
@@ -72,13 +88,14 @@ def test_a_leak_would_be_seen(settings, tmp_path, monkeypatch):
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    study = secret_study(words, tmp_path)
+    study = secret_study(words, tmp_path, CHOICE)
     monkeypatch.setattr(show, "cached_markdown", lambda text: f"<p>{words['system2']}</p>")
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system2"]
 
 
-def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch):
+@either
+def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, asked):
     from annotators import pages as annotators_pages
 
     settings.MEDIA_ROOT = tmp_path
@@ -89,7 +106,7 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
     )
     pages = []
     for salt in ("one", "two"):
-        responses, code, key = visited(secret_study(canaries(salt), tmp_path), "w")
+        responses, code, key = visited(secret_study(canaries(salt), tmp_path, asked), "w")
         seen = all_bytes(r for r in responses if r.headers["Content-Type"] != "image/webp").decode()
         seen = seen.replace(code, "CODE").replace(key, "KEY")
         seen = re.sub(r"/m/[0-9a-f]{32}", "/m/ID", seen)

@@ -5,16 +5,16 @@ Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Eva
 
 import json
 from functools import lru_cache
-from itertools import combinations, pairwise
 from typing import Any
 
 from django import forms
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from studies.contrasts import of_systems
 from studies.fields import ExposureChoice
+from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
 
-from .. import Ask, DrawnItem, PoolSpent, Problem, Protocol, register
+from .. import Ask, Problem, Protocol, register
 
 PREFERENCE = "preference"
 RULES = {
@@ -32,16 +32,7 @@ STRATEGIES = {
 }
 
 
-class TwoChoiceSettings(forms.Form):
-    pairs = forms.ChoiceField(
-        choices=[
-            ("all", "all pairs of systems"),
-            ("chain", "neighbouring systems, in the order of their names"),
-            ("chosen", "the pairs of the planned comparisons"),
-        ],
-        initial="all",
-        help_text="An item is a prompt with the outputs of one pair; m counts items.",
-    )
+class TwoChoiceSettings(PairSettings):
     strategy = forms.ChoiceField(choices=list(STRATEGIES.items()), initial="one", label="labelling strategy")
     workers = forms.IntegerField(
         min_value=3, max_value=99, initial=3, label="N", help_text="For N workers: an odd number."
@@ -102,33 +93,13 @@ class TwoChoice(Protocol):
     # The design
 
     def pairs(self, section, systems):
-        """The pairs (of ids, in the order of the systems' names) that the section shows."""
-        match settings_of(section)["pairs"]:
-            case "all":
-                return list(combinations(systems, 2))
-            case "chain":
-                return list(pairwise(systems))
-        if not hasattr(section, "_chosen_pairs"):  # the section is asked once a batch
-            planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section))
-            section._chosen_pairs = {frozenset(pair) for pair in planned.values_list("x_id", "y_id")}
-        return [pair for pair in combinations(systems, 2) if frozenset(pair) in section._chosen_pairs]
+        """The pairs (of ids) that the section shows."""
+        return pairs_shown(section, settings_of(section), systems)
 
     def draw(self, section, pool, rng):
-        """A pair of each prompt. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
-        drawn again; a strategy that counts labels ends there, with a batch that may be shorter."""
-        pairs = self.pairs(section, pool.systems)
-        if not pairs:
-            raise PoolSpent
-        drawn = []
-        for prompt in pool.prompts[: section.m]:
-            place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
-            if turn >= len(pairs) and settings_of(section)["strategy"] != "any":
-                continue
-            pair = pairs[(place + turn) % len(pairs)]
-            drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
-        if section.m and not drawn:
-            raise PoolSpent
-        return drawn
+        """A pair of each prompt; a strategy that counts labels ends where each item was drawn once."""
+        is_once = settings_of(section)["strategy"] != "any"
+        return drawn_pairs(self.pairs(section, pool.systems), section.m, pool, rng, is_once=is_once)
 
     def problems(self, section):
         questions = list(section.questions.all())
@@ -147,25 +118,9 @@ class TwoChoice(Protocol):
                 "Several criteria are asked about the same pair: answers to one colour those to the others.",
                 "questions", False, "several_criteria",
             )  # fmt: skip
-        if section.m < 1:
-            yield Problem("Annotators must see at least one pair.", "m")
-        yield from self._pair_problems(section)
+        yield from pair_problems(section, settings_of(section))
         yield from self._strategy_problems(section)
         yield from self._stopping_problems(section)
-
-    def _pair_problems(self, section):
-        study = section.study
-        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
-        pairs = {frozenset(pair) for pair in self.pairs(section, systems)}
-        if len(systems) > 1 and not pairs:
-            yield Problem("No pair is chosen: plan a comparison of two systems.", "contrasts")
-        planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
-        for contrast in planned:
-            if contrast.section_id in (None, section.pk) and frozenset((contrast.x_id, contrast.y_id)) not in pairs:
-                yield Problem(f"{contrast} is planned, but its pair is not shown here.", "contrasts")
-        wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
-        if wrong:
-            yield Problem(f"{wrong} ready-made items do not hold two outputs.", "batches")
 
     def _strategy_problems(self, section):
         study, settings = section.study, settings_of(section)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from studies.contrasts import Comparison, comparison, of_systems
 from studies.fields import TIE
+from studies.pairs import pair_key
 
 from . import PREFERENCE, settings_of
 
@@ -38,7 +39,7 @@ def comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[C
 
 def pair_of(compared: Comparison) -> str:
     """The names of both systems, as claims name the pair that an item shows."""
-    return "\x1f".join(sorted((compared.x, compared.y)))
+    return pair_key(compared.x, compared.y)
 
 
 def about(rows: "DataFrame", compared: Comparison) -> "DataFrame":

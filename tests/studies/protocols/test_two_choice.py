@@ -69,7 +69,7 @@ def test_the_chosen_pairs_are_those_of_the_planned_comparisons():
     section = study.sections.get()
     systems = list(study.systems.order_by("name").values_list("pk", flat=True))
     assert CHOICE.pairs(section, systems) == [tuple(systems[:2])]
-    assert CHOICE.pairs(Section(settings={}), systems) == list(combinations(systems, 2))
+    assert CHOICE.pairs(Section(study=study, settings={}), systems) == list(combinations(systems, 2))
 
 
 # What is missing
