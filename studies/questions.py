@@ -9,24 +9,26 @@ from django.utils.text import slugify
 
 from .design import settings_data
 from .models import Contrast, Question, Section, System
+from .pairs import in_order
 from .protocols import REGISTRY
 
 Pair = tuple[System, System]
 CHOICES = {
-    "neighbours": "neighbouring systems, in the order of their names",
+    "neighbours": "neighbouring systems, in the order given below",
     "all": "all pairs",
     "planned": "the pairs of the planned comparisons",
 }
 TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
 
 
-def pairs_of(section: Section, which: str) -> list[Pair]:
-    """Pairs (x, y) of the section's study by one of CHOICES, each once."""
+def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
+    """Pairs (x, y) of the section's study by one of CHOICES, each once. ``order``: names, one a line, those not named behind by name."""
     if which == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
         once = {frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _is_of(one, section)}
         return list(reversed(once.values()))
-    systems = list(section.study.systems.exclude(reference__in=System.ENDS).order_by("name"))
+    by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.ENDS)}
+    systems = [by_id[pk] for pk in in_order({pk: system.name for pk, system in by_id.items()}, order)]
     return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
 
 

@@ -27,6 +27,7 @@ from ..forms import (
 )
 from ..lifecycle import before_launch
 from ..models import Contrast, Item, Question, Section, Study
+from ..pairs import unknown_names
 from ..practice import delete_practice
 from ..protocols import REGISTRY
 from . import life, practice, stale
@@ -179,12 +180,25 @@ class PenForm(CleanWords, forms.Form):
     """What to write: which pairs, with which words."""
 
     which = forms.ChoiceField(choices=list(questions.CHOICES.items()), label="pairs")
+    order = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}), required=False, label="order of the systems",
+        help_text="Their names, one a line; who is not named follows. Empty: by name.",
+    )  # fmt: skip
     text = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 2, "cols": 80}), label="words", help_text="{x} and {y} become the letters."
     )
     criterion = forms.CharField(max_length=50, required=False)
     both = forms.BooleanField(required=False, label="both directions of each pair")
     plans = forms.BooleanField(required=False, initial=True, label="plan the missing comparisons too")
+
+    def __init__(self, study, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.study = study
+
+    def clean_order(self):
+        if unknown := unknown_names(self.study, self.cleaned_data["order"]):
+            raise forms.ValidationError(f"No system of the study is called {unknown[0]}.")
+        return self.cleaned_data["order"]
 
     def clean_text(self):
         text = self.cleaned_data["text"]
@@ -330,7 +344,7 @@ class SectionAdmin(Scoped):
             "both": questions.asks_both(section),
             "plans": True,
         }
-        return PenForm(data, initial=initial, prefix="pen")
+        return PenForm(section.study, data, initial=initial, prefix="pen")
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
@@ -395,7 +409,7 @@ class SectionAdmin(Scoped):
         with transaction.atomic():
             stale.lock(section.study_id)
             asked, planned = questions.write_questions(
-                section, questions.pairs_of(section, words["which"]), words["text"],
+                section, questions.pairs_of(section, words["which"], words["order"]), words["text"],
                 criterion=words["criterion"], both=words["both"], plans=words["plans"],
             )  # fmt: skip
             count_save(section.study_id)

@@ -253,6 +253,8 @@ def test_neighbours_and_planned_pairs(study):
     section = spa(study)
     names = [(x.name, y.name) for x, y in questions.pairs_of(section, "neighbours")]
     assert names == [("alpha", "beta"), ("beta", "gamma")]
+    names = [(x.name, y.name) for x, y in questions.pairs_of(section, "neighbours", "gamma\nalpha\nbeta")]
+    assert names == [("gamma", "alpha"), ("alpha", "beta")]
     names = [(x.name, y.name) for x, y in questions.pairs_of(section, "planned")]
     assert names == [("beta", "alpha"), ("gamma", "beta")]
 
@@ -269,10 +271,12 @@ def test_the_pen_writes_from_the_page(client, study):
     data = form_of(response, "pen")
     assert data["pen-both"] == ["on"] and "writer {x}" in data["pen-text"][0]
     response = client.post(
-        f"/admin/studies/section/{section.pk}/write/", changed(data, **{"pen-which": "all"}), follow=True
+        f"/admin/studies/section/{section.pk}/write/",
+        changed(data, **{"pen-which": "neighbours", "pen-order": "alpha\ngamma"}),
+        follow=True,
     )
     assert "2 questions, 1 comparison" in errors_of(response)
-    assert section.questions.filter(key="gamma-alpha").exists()
+    assert section.questions.filter(key="alpha-gamma").exists()
 
 
 @pytest.mark.parametrize(
@@ -281,6 +285,7 @@ def test_the_pen_writes_from_the_page(client, study):
         ({"pen-text": "which?"}, "must contain {x}"),
         ({"pen-which": "some"}, "not one of"),
         ({"pen-text": ""}, "required"),
+        ({"pen-order": "gamma\nnobody"}, "No system of the study is called nobody."),
     ],
 )
 def test_the_pen_refuses_with_words(client, study, changes, words):
