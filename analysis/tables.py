@@ -218,6 +218,8 @@ def table_1(blocks: Blocks, scheme: str) -> list[Table]:
         rows = [_row_1(contrast_of(one), None, None, one, paper) for found in ratings.values() for one in found]
     if not rows:
         return []
+    if any(row["criterion"] for row in rows):
+        rows = [row | {"criterion": row["criterion"] or "overall"} for row in rows]
     if len({row["section"] for row in rows}) == 1:
         rows = [row | {"section": None} for row in rows]
     thresholds = ", ".join(f"{'*' * n} p < {level}" for n, level in enumerate(_thresholds(scheme), 1))

@@ -306,8 +306,11 @@ def painted(colours, prompts: int, media_root) -> list[list[str]]:
     return names
 
 
-def exposures_draft(media_root, *, levels=(1, 2, 4, 8), rules=(), **columns) -> Study:
-    """The image experiment in small: the same two painters after 1, 2, 4 and 8 images, under letters that go on from A to H."""
+def exposures_draft(media_root, *, levels=(1, 2, 4, 8), rules=(), criterion="", **columns) -> Study:
+    """The image experiment in small: the same two painters after 1, 2, 4 and 8 images, under letters that go on from A to H.
+
+    ``criterion``: asked about in the last section too, beside the overall question.
+    """
     prompts = sum(levels)
     study = draft_study(systems=("raw", "scrambled"), prompts=prompts, instructions="", **columns)
     raw, scrambled = study.systems.order_by("name")
@@ -324,6 +327,14 @@ def exposures_draft(media_root, *, levels=(1, 2, 4, 8), rules=(), **columns) -> 
                 text="What is the chance that artist {x} is better than artist {y}?",
             )
             for n, (x, y) in enumerate([(raw, scrambled), (scrambled, raw)], 1)
+        )  # fmt: skip
+    if criterion:
+        Question.objects.bulk_create(
+            Question(
+                section=section, position=n, key=f"{criterion}-{n}", criterion=criterion, x=x, y=y, scale={"kind": "percent"},
+                text=f"As to {criterion}, what is the chance that artist {{x}} is better than artist {{y}}?",
+            )
+            for n, (x, y) in enumerate([(raw, scrambled), (scrambled, raw)], 3)
         )  # fmt: skip
     Contrast.objects.create(study=study, x=raw, y=scrambled, expected=">")
     for n, (rule, settings) in enumerate(rules, 1):

@@ -195,7 +195,8 @@ def _about_section(one: Answers, attrs: Mapping[str, Any]) -> list[Block]:
     ]  # fmt: skip
     for criterion in dict.fromkeys(compared.criterion for compared in one.comparisons):
         columns = [n for n, compared in enumerate(one.comparisons) if compared.criterion == criterion]
-        about = f"{title}, {criterion}" if criterion else title
+        has_others = any(compared.criterion for compared in one.comparisons)
+        about = f"{title}, {criterion or 'overall'}" if has_others else title
         blocks += _structure(kept, values, columns, about, attrs)
     return [block for block in blocks if block.estimates]
 
