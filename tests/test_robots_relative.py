@@ -40,7 +40,11 @@ def test_points_toward_the_better_one_are_found_whichever_side_it_stood(same_ord
     lifecycle.close(study), lifecycle.finish(study)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
     assert not result["problems"], result["problems"]
-    rows = {(r["x"], r["y"]): r for table in result["tables"] if table["name"] == "relative" for r in table["rows"]}
+    tables = {one["name"]: one["rows"] for one in result["tables"]}
+    rows = {
+        (row["x"], row["y"]): row | more
+        for row, more in zip(tables["relative"], tables["relative_checks"], strict=True)
+    }
     # The sides are drawn: the leaning to the first is found as such, and leaves the points toward x alone.
     for (x, y), truth in {("beta", "alpha"): 0.8, ("gamma", "beta"): 0.0, ("alpha", "gamma"): -0.8}.items():
         row = rows[x, y]

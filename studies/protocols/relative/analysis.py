@@ -48,7 +48,7 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
     checks = [_checks(one, attrs) for one in found]
     blocks = [
         Block("relative.score", "Points toward x", "recommended", estimates=scores, series=_figure(found, scores),
-              tables=[_table(found, scores, above, paper, checks)] if found else (),
+              tables=_tables(found, scores, above, paper, checks) if found else (),
               note="Annotators are clusters. Takes the points to be equally far apart."),
         Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
               note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
@@ -128,7 +128,7 @@ def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
     words = {
         "more": f"{x} was judged better than {y}{about}.", "less": f"{y} was judged better than {x}{about}.",
         "same": f"{x} and {y} are indistinguishable{about}", "open": f"It remains open whether {x} or {y} is judged better{about}.",
-        "what": f"The mean of points toward {x} (from {-one.half:g} to {one.half:g})", "symbol": f"points toward {x}", "kind": "number",
+        "what": f"The mean of points toward {x} (from −{one.half:g} to {one.half:g})", "symbol": f"points toward {x}", "kind": "number",
     }  # fmt: skip
     settings = {**estimate.settings, "null": 0.0, "words": words}
     return replace(estimate, sensitivity=tuple(others), settings=settings)
@@ -187,31 +187,44 @@ def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
     return {name: _named(estimate, one.comparison) for name, estimate in found.items()}
 
 
-def _table(found, scores, above, paper, checks) -> dict[str, Any]:
-    rows = []
+def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
+    rows, more = [], []
     for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
         ties, side = mine.get("ties"), mine.get("side")
+        who = {
+            "x": one.comparison.x, "y": one.comparison.y, "question": one.comparison.criterion or one.comparison.question,
+        }  # fmt: skip
         rows.append(
             {
-                "x": one.comparison.x, "y": one.comparison.y, "question": one.comparison.criterion or one.comparison.question,
-                "score": score.estimate, "score_interval": _ends(score), "score_p": _pvalue(score),
-                "above": chance.estimate, "above_interval": _ends(chance), "above_p": _pvalue(chance),
-                "paper": plain.estimate, "paper_interval": _ends(plain), "paper_p": _pvalue(plain),
-                "ties": ties and ties.estimate, "side": side and side.estimate, "side_interval": side and _ends(side),
-                "side_p": side and _pvalue(side), "n": score.n, "n_rows": len(one.kept), "reason": score.reason,
+                **who, **_cells("score", score), **_cells("above", chance), "ties": ties and ties.estimate, "n": score.n,
+                "n_rows": len(one.kept), "reason": score.reason,
             }
         )  # fmt: skip
-    return {
-        "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,
-        "columns": "x|System x|text; y|System y|text; question|Question|text; score|Points toward x|number; score_interval|95% CI|wide_interval; "
-        "score_p|adj. p|p; above|P(x better)|probability; above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; "
-        "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
-        "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
-        "n|n annotators|integer; n_rows|Answers|integer; reason|Undefined because|text",
-        "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. “Answers "
-        "alone” takes answers of one person to be independent, which they are not. Sides are drawn: standing first biases nothing, but "
-        "makes answers noisier.",
-    }  # fmt: skip
+        more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
+    who = "x|System x|text; y|System y|text; question|Question|text; "
+    return [
+        {
+            "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,
+            "columns": who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
+            "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
+            "reason|Undefined because|text",
+            "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another.",
+        },
+        {
+            "name": "relative_checks", "title": "Did the side matter, and what if answers were independent?", "place": "sure", "rows": more,
+            "columns": who + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
+            "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
+            "paper_n|n answers|integer",
+            "note": "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
+            "independent, which they are not.",
+        },
+    ]  # fmt: skip
+
+
+def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
+    if estimate is None:
+        return {}
+    return {name: estimate.estimate, f"{name}_interval": _ends(estimate), f"{name}_p": _pvalue(estimate)}
 
 
 def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dict[str, Any]]:
