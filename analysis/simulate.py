@@ -16,7 +16,7 @@ from django.http import QueryDict
 from annotators import assign
 from annotators.models import Assignment, PageVisit
 from annotators.pages import page_as_shown, shown_of
-from annotators.record import record_page, standing_of
+from annotators.record import input_names, record_page, standing_of
 from studies.design import burdens
 from studies.models import Exposure, Question, Study
 from studies.protocols import Ask, Protocol
@@ -185,11 +185,12 @@ class _Robot:
 
     def form(self, protocol: Protocol, asks: Mapping[str, Ask], purpose: str) -> QueryDict:
         data = QueryDict(mutable=True)
+        data.update(protocol.robot(asks, self.systems, self.world.strengths, self.rng))
         for slot, ask in asks.items():
-            answer = protocol.robot(ask, self.systems, self.world.strengths, self.rng)
-            answer = self._answer(ask, purpose) if answer is None else answer
-            if answer is not None:
-                data[slot] = answer
+            if data.keys().isdisjoint(input_names(slot, ask).values()):
+                answer = self._answer(ask, purpose)
+                if answer is not None:
+                    data[slot] = answer
         return data
 
     def _answer(self, ask: Ask, purpose: str) -> str | None:

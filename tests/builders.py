@@ -276,6 +276,19 @@ def add_relative(study: Study, *, position=1, m=2, margin=None, **settings) -> S
     return section
 
 
+def add_ranking(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
+    """A section that ranks all outputs of a prompt, and a planned comparison of neighbouring systems, the later one the better."""
+    section = Section.objects.create(
+        study=study, position=position, protocol="ranking", m=m, settings={"noun": "story"} | settings
+    )
+    Question.objects.bulk_create(
+        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["ranking"].questions, 1)
+    )
+    for x, y in pairwise(study.systems.order_by("name")):
+        Contrast.objects.create(study=study, x=y, y=x, expected=">", margin=margin)
+    return section
+
+
 def choice_study(
     *, m=2, margin=None, systems=("alpha", "beta"), prompts=12, target_n=6, settings=None, by=None, **columns
 ) -> Study:

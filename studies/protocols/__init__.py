@@ -289,12 +289,15 @@ class Protocol:
         words = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
         return " or ".join(words) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
-    def robot(self, ask: Ask, systems: Mapping[int, str], strengths: Mapping[str, float], rng: Random) -> str | None:
-        """What a robot that perceives these strengths sends for a field; None: what robots send for any field of its kind.
+    def robot(
+        self, asks: Mapping[str, Ask], systems: Mapping[int, str], strengths: Mapping[str, float], rng: Random
+    ) -> Mapping[str, str]:
+        """What a robot that perceives these strengths sends on a page, by the names of its inputs. Fields left out are answered
+        as robots answer any field of their kind.
 
         ``systems``: names by exposure; ``strengths``: by name, in standard deviations of what a robot perceives.
         """
-        return None
+        return {}
 
     def settled(self, section, labels: Sequence[Any]) -> bool:
         """Whether the answers to one item and question, in the order given, decide it."""

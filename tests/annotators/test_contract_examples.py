@@ -1,9 +1,9 @@
 """The contract holds what later protocols need without a new column: each example is a small protocol of its own, played.
 
-Several answers of a list, a ranking with ties, a follow-up that depends on an answer, marked errors, and "cannot judge".
+Several answers of a list, a follow-up that depends on an answer, marked errors, and "cannot judge". A ranking is one of the
+protocols now.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
@@ -20,56 +20,6 @@ from tests.builders import COMMENT, add_survey, draft_study, launched
 from tests.players import claimed, form, open_page
 
 pytestmark = pytest.mark.django_db
-
-
-@dataclass(frozen=True, slots=True)
-class Rank(Field):
-    """A place among the outputs of a prompt, as typed; ties are allowed."""
-
-    kind: ClassVar[str] = "number"
-    n: int = 1
-
-    def clean(self, sent):
-        if sent not in [str(place) for place in range(1, self.n + 1)]:
-            raise Refused(f"Please give a place from 1 to {self.n}.")
-        return Answer(value=Decimal(sent), text=sent)
-
-
-class Ranking(Protocol):
-    slug = "ranking_example"
-    label = "ranking"
-
-    def asks(self, page):
-        (question,) = page.questions
-        return {
-            page.slot(question, item, label): Ask(
-                Rank(n=len(item.exposures)),
-                question.id,
-                item_id=item.id,
-                exposure_id=exposure,
-                label=label,
-                position=item.position,
-            )
-            for item in page.items
-            for label, exposure in item.exposures
-        }
-
-    def clean(self, page, data):
-        """Places must be those of a ranking (1, 2, 2, 4); what is stored is the mean rank of those who share a place."""
-        counts = Counter(answer.text for answer in data.values())
-        taken, means = 0, {}
-        for place in sorted(counts, key=int):
-            if int(place) != taken + 1:
-                return {
-                    slot: f"After {taken} places the next one is {taken + 1}."
-                    for slot, a in data.items()
-                    if a.text == place
-                }
-            means[place] = Decimal(2 * taken + 1 + counts[place]) / 2
-            taken += counts[place]
-        for slot, answer in data.items():
-            data[slot] = Answer(value=means[answer.text], text=answer.text)
-        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +110,6 @@ def send(assignment, **fields):
 
 def rows(assignment):
     return list(Response.objects.filter(assignment=assignment).order_by("slot"))
-
-
-def test_a_ranking_is_one_row_an_exposure_with_its_mid_rank_and_as_typed(with_example):
-    assignment = with_example(Ranking, {"key": "rank"})
-    a, b, c = (f"s1.q1.i1.{label}" for label in "ABC")
-    assert send(assignment, **{a: "1", b: "3", c: "3"}).sent.errors == {
-        b: "After 1 places the next one is 2.",
-        c: "After 1 places the next one is 2.",
-    }
-    assert send(assignment, **{a: "1", b: "4", c: "2"}).sent.errors
-    send(assignment, **{a: "1", b: "2", c: "2"})
-    assert [(r.slot, r.value, r.text) for r in rows(assignment)] == [
-        (a, 1, "1"),
-        (b, Decimal("2.5"), "2"),
-        (c, Decimal("2.5"), "2"),
-    ]
-    assert len({r.exposure_id for r in rows(assignment)}) == 3
 
 
 def test_an_error_mark_is_a_row_with_category_severity_and_place(with_example):

@@ -6,6 +6,7 @@ depends on how often each answer is given, so the share of agreement and the pre
 """
 
 from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha
+from analysis.stats.agreement._concordance import concordance
 from analysis.stats.agreement._intraclass import ICC_KINDS, intraclass_correlation
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
 from analysis.stats.agreement._places import PositionSystemAgreement, position_and_system
@@ -19,6 +20,7 @@ __all__ = [
     "PositionSystemAgreement",
     "category_codes",
     "category_table",
+    "concordance",
     "count_table",
     "fleiss_kappa",
     "gwet_ac1",

@@ -180,16 +180,19 @@ class HumanLike(Protocol):
             for slot, ask in question_asks(page, question, item, label, exposure).items()
         }
 
-    def robot(self, ask, systems, strengths, rng):
+    def robot(self, asks, systems, strengths, rng):
         """A robot sees evidence of a machine, normal around minus what the text's author has of the human."""
-        points = getattr(ask.field, "points", ())
-        if ask.exposure_id not in systems or len(points) < 2 or len(points) % 2:
-            return None
-        keys = sorted(int(point.key) for point in points)
         middle = sum(strengths.values()) / len(strengths)
-        evidence = middle - strengths.get(systems[ask.exposure_id], middle) + rng.gauss(0, 1)
-        place = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
-        return str(keys[min(len(keys) - 1, max(0, place))])
+        sent = {}
+        for slot, ask in asks.items():
+            points = getattr(ask.field, "points", ())
+            if ask.exposure_id not in systems or len(points) < 2 or len(points) % 2:
+                continue
+            keys = sorted(int(point.key) for point in points)
+            evidence = middle - strengths.get(systems[ask.exposure_id], middle) + rng.gauss(0, 1)
+            place = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
+            sent[slot] = str(keys[min(len(keys) - 1, max(0, place))])
+        return sent
 
     def analyse(self, frame, sections):
         from .analysis import analyse

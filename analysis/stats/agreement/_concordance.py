@@ -1,0 +1,62 @@
+"""Kendall's coefficient of concordance, and Friedman's test that nobody's ranking says anything."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from analysis.stats.arrays import DEGENERATE, FloatArray, matrix
+from analysis.stats.results import Estimate, HypothesisTest
+
+
+def concordance(
+    scores: npt.ArrayLike,
+    *,
+    analysis: str = "concordance",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """Kendall's W: how far n rankings of K systems agree, 0 (their mean ranks are equal) to 1 (all rankings are one).
+
+    `scores` has shape (n, K), a row each annotator's scores or ranks of all systems; only their order within a row
+    counts, ties get mid-ranks, and a row with a missing value is left out (detail["n_incomplete"]). The test is
+    Friedman's, of the hypothesis that within each row every order is equally likely. It refers chi2 = n (K - 1) W to
+    chi2(K - 1), takes rows as independent, and tells of no pair. detail["mean_rank_correlation"] =
+    (n W - 1) / (n - 1), the mean of Spearman's correlations over pairs of rows (exact without ties); W itself is 1 / n
+    on average where nobody agrees with anybody, so with few rows it flatters. There is no interval.
+
+    With R_j the sum of ranks of system j and t the sizes of the ties:
+    W = 12 sum_j (R_j - n (K + 1) / 2)^2 / (n^2 (K^3 - K) - n sum (t^3 - t)).
+
+    Source: Kendall and Babington Smith 1939, The problem of m rankings; Friedman 1937.
+
+    >>> found = concordance([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
+    >>> round(found.estimate, 4), round(found.test.statistic, 2), found.test.df
+    (0.5625, 4.5, 2.0)
+    """
+    table = matrix(scores, "scores")
+    here = ~np.isnan(table).any(axis=1)
+    ranks: FloatArray = np.asarray(stats.rankdata(table[here], axis=1), dtype=np.float64)
+    n, k = ranks.shape
+    detail: dict[str, Any] = {"n_incomplete": int((~here).sum()), "n_systems": k}
+    common: dict[str, Any] = {
+        "analysis": analysis, "estimand": "Kendall's W", "unit": unit, "mode": mode, "n": n, "n_rows": n * k, "detail": detail,
+    }  # fmt: skip
+    if n == 0:
+        return Estimate(status="no_data", reason="no complete ranking", **common)
+    if n < 2 or k < 2:
+        return Estimate(status="n_lt_2", reason="one ranking or one system agrees with nothing", **common)
+    detail["mean_ranks"] = ranks.mean(axis=0)
+    ties = sum(float(np.sum(counts**3 - counts)) for counts in (np.unique(row, return_counts=True)[1] for row in ranks))
+    possible = n**2 * (k**3 - k) - n * ties
+    if possible < DEGENERATE:
+        return Estimate(status="zero_variance", reason="every ranking ties all systems", **common)
+    estimate = 12 * float(np.sum((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2)) / possible
+    detail["mean_rank_correlation"] = (n * estimate - 1) / (n - 1)
+    statistic = n * (k - 1) * estimate
+    test = HypothesisTest(
+        name="friedman", null=0.0, statistic=statistic, pvalue=float(special.chdtrc(k - 1, statistic)), df=float(k - 1),
+        alternative="greater",
+    )  # fmt: skip
+    return Estimate(estimate=estimate, test=test, **common)
