@@ -289,6 +289,20 @@ def add_ranking(study: Study, *, position=1, m=2, margin=None, **settings) -> Se
     return section
 
 
+def add_marks(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
+    """Error marks with a score, and a planned comparison of neighbouring systems on each of the two."""
+    section = Section.objects.create(
+        study=study, position=position, protocol="marks", m=m, settings={"noun": "story"} | settings
+    )
+    Question.objects.bulk_create(
+        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["marks"].questions, 1)
+    )
+    for x, y in pairwise(study.systems.order_by("name")):
+        for estimand in ("score", "penalty"):
+            Contrast.objects.create(study=study, x=y, y=x, estimand=estimand, expected=">", margin=margin)
+    return section
+
+
 def choice_study(
     *, m=2, margin=None, systems=("alpha", "beta"), prompts=12, target_n=6, settings=None, by=None, **columns
 ) -> Study:

@@ -8,7 +8,9 @@ from urllib.parse import urljoin
 
 from django.test import Client
 
-SLOT = re.compile(r"s[0-9]+\.q[0-9]+(\.i[0-9]+)?(\.[A-Z]+)?(\.o[0-9]+)?(\.p[0-9]+)?(\.skip)?")
+SLOT = re.compile(
+    r"s[0-9]+\.q[0-9]+(\.i[0-9]+)?(\.[A-Z]+)?(\.o[0-9]+)?(\.p[0-9]+)?(\.(skip|where|category|severity|words))?"
+)
 
 
 @dataclass
@@ -47,11 +49,16 @@ class Page(HTMLParser):
             if tag == "button":
                 form.buttons.append((name, a.get("value") or ""))
             elif "disabled" not in a:
-                form.fields.setdefault(name, []).append(a.get("value") or "")
+                form.fields.setdefault(name, []).extend([] if tag == "select" else [a.get("value") or ""])
                 form.kinds[name] = a.get("type") or tag
                 form.asked.setdefault(name, self._asking)
         elif tag == "img" and self._label:
             self.texts.setdefault(self._label, []).append(a["src"])
+        elif tag == "option" and self.forms and self.forms[-1].fields:
+            form = self.forms[-1]
+            name = next(reversed(form.fields))
+            if form.kinds[name] == "select":
+                form.fields[name].append(a.get("value") or "")
         elif tag == "a" and a.get("href"):
             self.links.append(a["href"])
         elif tag == "h2":

@@ -104,10 +104,10 @@ def any_answer(name, kind, values, asked, page, robot):
     return {"textarea": "fine", "text": "50"}.get(kind, values[0])
 
 
-def visited(study, person, seed=11):
+def visited(study, person, seed=11, answer=any_answer):
     """Every response of one person's whole way, with its detours: the refused page, the locked page, images, notes, 404s."""
     door = panel(study)
-    robot = Robot(f"/e/{door.key}/?who={person}&session=s", any_answer)
+    robot = Robot(f"/e/{door.key}/?who={person}&session=s", answer)
     robot.start()
     Assignment.objects.filter(study=study).update(seed=seed)
     assignment = Assignment.objects.get(study=study)

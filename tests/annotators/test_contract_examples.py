@@ -1,70 +1,18 @@
 """The contract holds what later protocols need without a new column: each example is a small protocol of its own, played.
 
-Several answers of a list, a follow-up that depends on an answer, marked errors, and "cannot judge". A ranking is one of the
-protocols now.
+Several answers of a list, a follow-up that depends on an answer, and "cannot judge". Rankings and error marks are protocols now.
 """
-
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import ClassVar
 
 import pytest
 
 from annotators.models import Response
 from annotators.record import record_page
-from annotators.show import stored_texts
-from studies.fields import Answer, Field, Refused
 from studies.models import Question, Section
-from studies.protocols import REGISTRY, Ask, Page, Protocol, question_asks
+from studies.protocols import REGISTRY, Page, Protocol, question_asks
 from tests.builders import COMMENT, add_survey, draft_study, launched
 from tests.players import claimed, form, open_page
 
 pytestmark = pytest.mark.django_db
-
-
-@dataclass(frozen=True, slots=True)
-class Mark(Field):
-    """An error: its category, its severity and where it is."""
-
-    inputs: ClassVar[tuple[str, ...]] = ("category", "severity", "where")
-
-    def clean(self, sent):
-        if not any(sent.values()):
-            return None
-        if sent["category"] not in ("accuracy", "fluency") or sent["severity"] not in ("1", "5") or not sent["where"]:
-            raise Refused("Please say what kind of error it is, how bad, and where.")
-        return Answer(value=Decimal(sent["severity"]), choice=sent["category"], part=sent["where"])
-
-    def as_sent(self, row):
-        return {"category": row.choice, "severity": f"{row.value.normalize():f}", "where": row.part}
-
-
-class Marks(Protocol):
-    slug = "marks_example"
-    label = "marks"
-    max_marks = 3
-
-    def asks(self, page):
-        (question,) = page.questions
-        return {
-            page.slot(question, item, label, part=n): Ask(
-                Mark(required=False),
-                question.id,
-                item_id=item.id,
-                exposure_id=exposure,
-                label=label,
-                position=item.position,
-            )
-            for item in page.items
-            for label, exposure in item.exposures[:1]
-            for n in range(self.max_marks + 1)
-        }
-
-    def clean(self, page, data):
-        """No mark at all is said too: row p0 with value 0."""
-        if not any(data.values()):
-            data[next(iter(data))] = Answer(value=Decimal(0))
-        return {}
 
 
 class FollowUp(Protocol):
@@ -110,28 +58,6 @@ def send(assignment, **fields):
 
 def rows(assignment):
     return list(Response.objects.filter(assignment=assignment).order_by("slot"))
-
-
-def test_an_error_mark_is_a_row_with_category_severity_and_place(with_example):
-    assignment = with_example(Marks, {"key": "errors"})
-    slot = "s1.q1.i1.A.p"
-    assert list(send(assignment, **{f"{slot}0.category": "accuracy"}).sent.errors) == [f"{slot}0"]
-    step, page, asks = open_page(assignment)
-    send(assignment, **{
-        f"{slot}0.category": "accuracy", f"{slot}0.severity": "5", f"{slot}0.where": "2",
-        f"{slot}1.category": "fluency", f"{slot}1.severity": "1", f"{slot}1.where": "4-5",
-    })  # fmt: skip
-    stored = rows(assignment)
-    assert [(r.slot, r.choice, r.value, r.part) for r in stored] == [
-        (f"{slot}0", "accuracy", 5, "2"), (f"{slot}1", "fluency", 1, "4-5"),
-    ]  # fmt: skip
-    assert stored_texts(asks, page, stored)[f"{slot}1.where"] == "4-5"
-
-
-def test_no_error_is_said_too(with_example):
-    assignment = with_example(Marks, {"key": "errors"})
-    send(assignment)
-    assert [(r.slot, r.value, r.choice) for r in rows(assignment)] == [("s1.q1.i1.A.p0", 0, "")]
 
 
 @pytest.mark.parametrize("answer, asked", [("1", "why"), ("4", "change")])

@@ -1,0 +1,105 @@
+// Error marks by pointing: a sentence's number or words that are selected open the next free mark. All of it can be done by the fields.
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const input = (row, part) => row.querySelector(`[name$=".${part}"]`);
+const rows = all(".mark");
+const isOpen = document.body.dataset.state === "open";
+
+const length = (words) => [...words].length; // code points, as the server counts them
+const sentence = (number) => all(".part").find(({ dataset }) => dataset.part === number)?.querySelector(".said-here");
+
+function show(row) {
+  const where = input(row, "where").value, said = sentence(where)?.textContent || "";
+  const [from, to] = input(row, "words").value.split("-").map(Number);
+  const words = to ? [...said].slice(from, to).join("") : said;
+  row.quote.textContent = words && `“${words}”`;
+  row.quote.hidden = !words;
+  row.whole.hidden = !to;
+  const names = ["category", "severity"].map((part) => input(row, part)).filter(({ value }) => value);
+  const place = where === "0" ? ["no sentence"] : where ? ["sentence " + where] : [];
+  row.caption.textContent = [row.called, [...place, ...names.map((one) => one.selectedOptions[0].text)].join(", ")].filter(Boolean).join(": ");
+  const marked = new Set(rows.map((one) => input(one, "where").value));
+  all(".part").forEach((part) => part.classList.toggle("marked", marked.has(part.dataset.part)));
+}
+
+const changed = (row) => {
+  show(row);
+  input(row, "where").dispatchEvent(new Event("input", { bubbles: true }));
+};
+
+function mark(number, words = "") {
+  const row = rows.find((one) => !input(one, "where").value && !input(one, "category").value);
+  if (!row) return;
+  row.open = true;
+  input(row, "where").value = number;
+  input(row, "words").value = words;
+  all("[type=checkbox]", row.parentElement).forEach((none) => { none.checked = false; });
+  changed(row);
+  input(row, "category").focus({ preventScroll: true });
+  row.scrollIntoView({ block: "nearest" });
+}
+
+// Words within one sentence, as "from-to"; null where nothing of the kind is selected.
+function selected() {
+  const selection = getSelection();
+  if (!selection.rangeCount || selection.isCollapsed) return null;
+  const range = selection.getRangeAt(0);
+  const part = range.startContainer.parentElement?.closest(".part");
+  const said = part?.querySelector(".said-here");
+  if (!said?.contains(range.startContainer) || !said.contains(range.endContainer)) return null;
+  const before = document.createRange();
+  before.setStart(said, 0);
+  before.setEnd(range.startContainer, range.startOffset);
+  const from = length(before.toString());
+  return { number: part.dataset.part, words: `${from}-${from + length(range.toString())}`, text: range.toString() };
+}
+
+rows.forEach((row) => {
+  row.caption = row.querySelector(".set");
+  row.called = row.caption.textContent;
+  row.quote = Object.assign(document.createElement("p"), { className: "quote", dir: "auto" });
+  row.whole = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Mark the whole sentence" });
+  input(row, "where").parentElement.after(row.quote, row.whole);
+  row.whole.addEventListener("click", () => { input(row, "words").value = ""; changed(row); });
+  if (isOpen) {
+    const back = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Take this error back" });
+    back.addEventListener("click", () => {
+      ["where", "category", "severity", "words"].forEach((part) => { input(row, part).value = ""; });
+      changed(row);
+      row.open = false;
+      row.querySelector("summary").focus();
+    });
+    row.append(back);
+  } else row.whole.remove();
+  row.addEventListener("change", ({ target }) => {
+    if (target === input(row, "where")) input(row, "words").value = "";
+    if (target.value) all("[type=checkbox]", row.parentElement).forEach((none) => { none.checked = false; });
+    show(row);
+  });
+  show(row);
+});
+
+if (isOpen && rows.length) {
+  all(".by-pointing").forEach((line) => { line.hidden = false; });
+  all(".part .nr").forEach((number) => {
+    const button = Object.assign(document.createElement("button"), {
+      type: "button", className: "nr", textContent: number.textContent, ariaLabel: `Mark an error in sentence ${number.textContent}`,
+    });
+    button.addEventListener("click", () => mark(number.textContent));
+    number.replaceWith(button);
+  });
+  const offer = Object.assign(document.createElement("button"), { type: "button", className: "first offer", hidden: true });
+  document.querySelector(".read").append(offer);
+  let chosen = null;
+  document.addEventListener("selectionchange", () => {
+    chosen = selected();
+    offer.hidden = !chosen;
+    if (chosen) offer.textContent = `Mark “${chosen.text.slice(0, 40)}${chosen.text.length > 40 ? "…" : ""}”`;
+  });
+  // Pressing the button must not take the selection away first.
+  offer.addEventListener("pointerdown", (event) => event.preventDefault());
+  offer.addEventListener("click", () => {
+    const { number, words } = chosen;
+    getSelection().removeAllRanges();
+    mark(number, words);
+  });
+}

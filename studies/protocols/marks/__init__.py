@@ -1,0 +1,310 @@
+"""Error marks: an output is read, its errors are marked with a kind and a grade, then the whole gets a number from 0 to 100.
+
+Source: error span annotation (Kocmi et al. 2024) and the multidimensional quality metrics as campaigns use them (Freitag et al. 2021).
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from django import forms
+
+from studies.fields import Answer, Field, Option, Refused, Tick
+
+from .. import Ask, Page, PageItem, Problem, Protocol, question_asks, register
+from .codebook import CATEGORIES, SEVERITIES, Codebook, codebook, read_categories, read_severities
+from .parts import WHOLE, Part, sentences
+
+ERRORS, SCORE = "errors", "score"
+PENALTY = "penalty"
+_WORDS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
+
+
+class MarksSettings(forms.Form):
+    categories = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 9, "cols": 80}),
+        initial=CATEGORIES,
+        label="kinds of errors",
+        help_text="One a line: key | label | explanation. Annotators read label and explanation.",
+    )
+    severities = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
+        initial=SEVERITIES,
+        label="grades",
+        help_text="One a line, the mildest first: key | label | weight | explanation. Weights make the penalty and are not shown.",
+    )
+    max_marks = forms.IntegerField(
+        min_value=1,
+        max_value=20,
+        initial=6,
+        label="most errors marked in one output",
+        help_text="Who finds more marks the worst. Campaigns often stop at 5.",
+    )
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What is judged is called: text, translation, summary."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What counts as an error here. Markdown."
+    )  # fmt: skip
+
+    def clean_categories(self):
+        return self._read("categories", read_categories)
+
+    def clean_severities(self):
+        return self._read("severities", read_severities)
+
+    def _read(self, name, read):
+        try:
+            read(self.cleaned_data[name])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+        return self.cleaned_data[name]
+
+
+def settings_of(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The section's settings, each with its default where it is not given or cannot be read (the checklist names that)."""
+    return _settings(json.dumps(dict(stored), sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=256)
+def _settings(stored: str) -> dict[str, Any]:
+    given = json.loads(stored)
+    fields = MarksSettings.base_fields
+    form = MarksSettings(data={name: given.get(name, each.initial) for name, each in fields.items()})
+    form.full_clean()  # what is refused is not among the cleaned
+    return {name: each.initial for name, each in fields.items()} | form.cleaned_data
+
+
+def codebook_of(settings: Mapping[str, Any]) -> Codebook:
+    read = settings_of(settings)
+    return codebook(read["categories"], read["severities"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Field):
+    """One error: where it is, of what kind, how bad. ``words``: from which to which character of the sentence, where a script said."""
+
+    kind: ClassVar[str] = "mark"
+    inputs: ClassVar[tuple[str, ...]] = ("where", "category", "severity", "words")
+    number: int = 1
+    codebook: Codebook = field(default_factory=lambda: codebook(CATEGORIES, SEVERITIES))
+
+    def clean(self, sent):
+        where, category, severity = (sent[name].strip(" ") for name in self.inputs[:3])
+        if not where and not category:
+            return None
+        missing = [
+            words
+            for given, words in ((where, "where it is"), (category, "what kind it is"), (severity, "how bad it is"))
+            if not given
+        ]
+        if missing:
+            raise Refused(f"Please say {' and '.join(missing)}, or take the error back.")
+        graded = {one.key: one for one in self.codebook.severities}.get(severity)
+        known = category in {one.key for one in self.codebook.categories}
+        if not known or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
+            raise Refused("Please choose from what is offered.")
+        span = _WORDS.fullmatch(sent["words"])
+        words = f":{int(span[1])}-{int(span[2])}" if span and where != "0" and int(span[1]) < int(span[2]) else ""
+        return Answer(value=graded.weight, choice=category, part=f"{where}{words}")
+
+    def as_sent(self, row):
+        graded = self.codebook.severity_of(row.value) if row.value is not None else None
+        where, _, words = row.part.partition(":")
+        return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": words}
+
+    def parts(self, text: str) -> tuple[Part, ...]:
+        return sentences(text)
+
+
+@dataclass(frozen=True, slots=True)
+class NoErrors(Tick):
+    """That there is no error is said, and stored as 0."""
+
+    is_none: ClassVar[bool] = True
+
+    def clean(self, sent):
+        return Answer(value=Decimal(0)) if Tick.clean(self, sent) else None
+
+
+@register
+class Marks(Protocol):
+    slug = "marks"
+    label = "Error marks: errors with kind and grade, then 0 to 100"
+    help = (
+        "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
+        "from a codebook, then judge the whole."
+    )
+    settings_form = MarksSettings
+    question_kind = "continuous"
+    questions = (
+        {
+            "key": ERRORS,
+            "text": "Which errors does it have?",
+            "scale": {"kind": "number", "minimum": 0, "maximum": 100},
+        },
+        {
+            "key": SCORE,
+            "text": "How good is it as a whole?",
+            "scale": {"kind": "continuous", "minimum": 0, "maximum": 100, "low": "of no use", "high": "perfect"},
+        },
+    )
+    source = "Kocmi et al. 2024; Freitag et al. 2021"
+
+    def estimands(self, section):
+        return {
+            SCORE: "mean score of x less that of y",
+            PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors",
+        }
+
+    def problems(self, section):
+        questions = {question.key: question for question in section.questions.all()}
+        asked = questions.get(ERRORS)
+        if asked is None:
+            yield Problem(f"There must be a question with the key “{ERRORS}”: which errors there are.", "questions")
+        else:
+            yield from _errors_problems(asked, codebook_of(section.settings))
+        if SCORE not in questions:
+            yield Problem(
+                f"No question “{SCORE}” judges the whole: two outputs with the same marks cannot be told apart.",
+                "questions", False, "no_score",
+            )  # fmt: skip
+        elif (questions[SCORE].scale or {}).get("kind") not in ("continuous", "likert"):
+            yield Problem(f"Question {SCORE} must be asked between two ends or on points.", "questions")
+        if any(question.x_id for question in questions.values()):
+            yield Problem("A question about one output cannot name two systems.", "questions")
+        if section.m < 1:
+            yield Problem("Annotators must see at least one prompt.", "m")
+        wrong = _outputs(section.study).exclude(format="plain", media="").count()
+        if wrong:
+            yield Problem(
+                f"{wrong} outputs are Markdown, dialogues or images: errors are marked in sentences of plain text.", "outputs"
+            )  # fmt: skip
+
+    def fields_asked(self, section, systems):
+        return section.asked * section.m * systems
+
+    def pages(self, section, items, answers):
+        """One output a page, those of a prompt after one another."""
+        found: list[Page] = []
+        for item in items:
+            for exposure in item.exposures:
+                alone = PageItem(item.position, item.id, (exposure,))
+                found.append(Page(f"s{section.position}.p{len(found) + 1}", section, (alone,), section.questions))
+        return found
+
+    def asks(self, page):
+        (item,) = page.items
+        ((label, exposure),) = item.exposures
+        settings = settings_of(page.section.settings)
+        book = codebook(settings["categories"], settings["severities"])
+        asks: dict[str, Ask] = {}
+        for question in page.questions:
+            if question.key != ERRORS:
+                asks |= question_asks(page, question, item, label, exposure)
+                continue
+            about = {
+                "question_id": question.id, "item_id": item.id, "exposure_id": exposure, "label": label, "position": item.position,
+                "help": question.help,
+            }  # fmt: skip
+            words = f"There is no error in this {settings['noun']}"
+            none = NoErrors(required=False, option=Option("1", words))
+            asks[page.slot(question, item, label, part=0)] = Ask(none, text=question.text, **about)
+            for number in range(1, settings["max_marks"] + 1):
+                mark = Mark(False, number, book)
+                asks[page.slot(question, item, label, part=number)] = Ask(mark, text=f"Error {number}", **about)
+        return asks
+
+    def clean(self, page, data):
+        """Marks or "no error", not both, no mark twice, each in a sentence that there is."""
+        (item,) = page.items
+        ((label, exposure),) = item.exposures
+        asked = next((question for question in page.questions if question.key == ERRORS), None)
+        if asked is None:
+            return {}
+        start = page.slot(asked, item, label) + ".p"
+        none = f"{start}0"
+        marks = {slot: answer for slot, answer in data.items() if slot.startswith(start) and slot != none and answer}
+        if marks and data.get(none):
+            return {none: "You marked errors: take them back, or take this tick away."}
+        if not marks and not data.get(none):
+            return {none: "Please mark an error, or say that there is none."} if asked.required else {}
+        parts = sentences(_texts([exposure])[exposure])
+        errors, seen = {}, set()
+        for slot, answer in marks.items():
+            number, _, words = answer.part.partition(":")
+            if int(number) > len(parts):
+                errors[slot] = "Please choose one of the sentences."
+                continue
+            if words and int(words.partition("-")[2]) > len(parts[int(number) - 1].text):
+                # Words of another sentence, chosen before: the sentence stays.
+                data[slot] = answer = Answer(value=answer.value, choice=answer.choice, part=number)
+            if answer in seen:
+                errors[slot] = "This error is marked twice."
+            seen.add(answer)
+        return errors
+
+    def robot(self, asks, systems, strengths, rng):
+        """A robot finds the more errors the weaker the system, and takes points off for each."""
+        sent: dict[str, str] = {}
+        marks = [(slot, ask) for slot, ask in asks.items() if isinstance(ask.field, Mark)]
+        if not marks:
+            return sent
+        exposure = marks[0][1].exposure_id
+        text = sentences(_texts([exposure])[exposure])
+        middle = sum(strengths.values()) / len(strengths)
+        behind = middle - strengths.get(systems.get(exposure, ""), middle)
+        chance = 1 / (1 + 2.718281828 ** -(behind - 0.5))
+        lost, seen = Decimal(0), set()
+        for slot, ask in marks:
+            book = ask.field.codebook
+            graded, kind = rng.choice(book.severities), rng.choice(book.categories)
+            where = str(rng.randint(1, len(text)) if text else WHOLE)
+            if rng.random() < chance and (where, kind) not in seen:
+                seen.add((where, kind))
+                lost += graded.weight
+                sent |= {f"{slot}.where": where, f"{slot}.category": kind.key, f"{slot}.severity": graded.key}
+        for slot, ask in asks.items():
+            if isinstance(ask.field, NoErrors):
+                sent[slot] = "" if seen else "1"
+            elif ask.field.kind == "number":
+                low, high = ask.field.minimum, ask.field.maximum
+                share = max(0.0, min(1.0, 0.9 - float(lost) / 40 + rng.gauss(0, 0.05)))
+                sent[slot] = str(round(low + share * (high - low)))
+        return sent
+
+    def analyse(self, frame, sections):
+        from .analysis import analyse
+
+        return analyse(frame, sections)
+
+
+def _errors_problems(asked, book: Codebook):
+    scale = asked.scale or {}
+    most = max(one.weight for one in book.severities)
+    if scale.get("kind") != "number" or scale.get("minimum", 0) != 0:
+        yield Problem(
+            f"Question {ERRORS} must be asked as a whole number from 0: the weights of the grades.", "questions"
+        )
+    elif scale.get("maximum", 100) < most:
+        yield Problem(f"Question {ERRORS} must reach up to {most:f}, the weight of the worst grade.", "questions")
+    if asked.skip_reasons:
+        yield Problem(
+            f"Question {ERRORS} offers ways not to answer; let it be left empty instead (not required).", "questions"
+        )
+
+
+def _outputs(study):
+    from studies.models import Output
+
+    return Output.objects.filter(system__study=study)
+
+
+def _texts(exposures) -> dict[int, str]:
+    from studies.models import Exposure
+
+    return dict(Exposure.objects.filter(pk__in=list(exposures)).values_list("pk", "output__text"))

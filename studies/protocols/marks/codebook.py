@@ -1,0 +1,124 @@
+"""The codebook of error marks: kinds of errors, and grades with weights, one a line as a researcher writes them."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from studies.fields import Option
+from studies.texts import TextRefused, clean_text
+
+CATEGORIES = """\
+accuracy | Accuracy | It says something else than it should: wrong, added, left out, or left untranslated
+fluency | Fluency | Grammar, spelling, punctuation: one stumbles even without knowing what was asked
+terms | Terms | A word that the field, or this text elsewhere, would not use for the thing
+style | Style | Right but clumsy, or in a tone that does not fit
+coherence | Coherence | It contradicts or repeats itself, or one thing does not follow from the other
+task | Task | It does not do what was asked: length, form, question, audience
+conventions | Conventions | Dates, numbers, units, names in a form that these readers do not use
+other | Something else | An error of none of these kinds"""
+SEVERITIES = """\
+minor | Minor | 1 | One notices it; the meaning stays and nobody is misled
+major | Major | 5 | It changes or hides the meaning, misleads, or makes the text unfit for its use"""
+MOST_WEIGHT = Decimal(100)
+_NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    key: str
+    label: str
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Severity:
+    key: str
+    label: str
+    weight: Decimal
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Codebook:
+    """What a mark may say. A grade is stored as its weight, so no two grades weigh the same."""
+
+    categories: tuple[Category, ...]
+    severities: tuple[Severity, ...]
+
+    def severity_of(self, weight: Decimal) -> Severity | None:
+        return next((one for one in self.severities if one.weight == weight), None)
+
+    @property
+    def category_options(self) -> tuple[Option, ...]:
+        return tuple(Option(one.key, one.label) for one in self.categories)
+
+    @property
+    def severity_options(self) -> tuple[Option, ...]:
+        return tuple(Option(one.key, one.label) for one in self.severities)
+
+
+def read_categories(text: object) -> tuple[Category, ...]:
+    """``key | label | explanation``, one a line. Raises ValueError, naming the line."""
+    found = []
+    for number, parts in _lines(text):
+        if len(parts) not in (2, 3):
+            raise ValueError(
+                f"Line {number}: write “key | label | explanation”, such as “style | Style | A clumsy word”."
+            )
+        found.append(Category(*parts))
+    return _unlike(found, "kind of error")
+
+
+def read_severities(text: object) -> tuple[Severity, ...]:
+    """``key | label | weight | explanation``, one a line. Raises ValueError, naming the line."""
+    found = []
+    for number, parts in _lines(text):
+        if len(parts) not in (3, 4):
+            raise ValueError(f"Line {number}: write “key | label | weight | explanation”, such as “minor | Minor | 1”.")
+        found.append(Severity(parts[0], parts[1], _weight(parts[2], number), *parts[3:]))
+    found = _unlike(found, "grade")
+    if len({one.weight for one in found}) < len(found):
+        raise ValueError("Two grades have the same weight: a report could not tell them apart.")
+    return found
+
+
+@lru_cache(maxsize=64)
+def codebook(categories: str, severities: str) -> Codebook:
+    """The codebook of a section's settings. Raises ValueError."""
+    return Codebook(read_categories(categories), read_severities(severities))
+
+
+def _lines(text):
+    try:
+        words = clean_text(text, field="This list")
+    except TextRefused as refused:
+        raise ValueError(str(refused)) from None
+    for number, line in enumerate(words.split("\n"), 1):
+        if line.strip():
+            parts = [part.strip() for part in line.split("|")]
+            if not parts[0] or len(parts[0]) > 50 or len(parts) > 1 and not parts[1]:
+                raise ValueError(f"Line {number}: a key of at most 50 characters and a label are needed.")
+            yield number, parts
+
+
+def _weight(text: str, number: int) -> Decimal:
+    try:
+        weight = Decimal(text) if _NUMBER.fullmatch(text) else Decimal(0)
+    except InvalidOperation:
+        weight = Decimal(0)
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ValueError(
+            f"Line {number}: the weight must be a number above 0 and at most {MOST_WEIGHT}, not “{text[:40]}”."
+        )
+    return weight
+
+
+def _unlike(found, what):
+    if not found:
+        raise ValueError(f"At least one {what} is needed.")
+    for name in ("key", "label"):
+        values = [getattr(one, name).casefold() for one in found]
+        if twice := next((value for value in values if values.count(value) > 1), None):
+            raise ValueError(f"“{twice}” stands twice.")
+    return tuple(found)

@@ -1,0 +1,149 @@
+"""Tables and figures of error marks. Nothing is computed here but what is put beside what."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import PENALTY, SCORE
+
+WHAT = {SCORE: "score", PENALTY: "penalty"}
+
+
+def ends(estimate: Any) -> list[float] | None:
+    return [estimate.interval.low, estimate.interval.high] if estimate and estimate.interval else None
+
+
+def pvalue(estimate: Any) -> float | None:
+    if estimate.test is None:
+        return None
+    return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
+
+
+def _pair(contrast: dict[str, Any], several: bool) -> str:
+    return f"{contrast['x']} > {contrast['y']}" + (f" (section {contrast['section']})" if several else "")
+
+
+def pairs(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[str, Any]]:
+    """Every pair of systems on one estimand."""
+    rows = []
+    for one in estimates:
+        contrast = one.settings["contrast"]
+        rows.append(
+            {
+                "pair": _pair(contrast, several), "role": contrast["role"] if contrast["is_planned"] else "not planned",
+                "difference": one.estimate, "interval": ends(one), "p": pvalue(one),
+                "verdict": str(one.detail.get("verdict") or "inconclusive").replace("_", " ") if one.test else "",
+                "n": one.n, "n_rows": one.n_rows, "reason": one.reason,
+            }
+        )  # fmt: skip
+    words = {SCORE: "score of x less that of y", PENALTY: "penalty of y less that of x"}[estimand]
+    return [
+        {
+            "name": f"marks_{estimand}_pairs", "title": f"Which is better, by {WHAT[estimand]}", "place": "first", "rows": rows,
+            "columns": "pair|Pair|text; role|Role|text; difference|Difference|number; interval|95% CI|wide_interval; p|adj. p|p; "
+            "verdict|Verdict|text; n|n annotators|integer; n_rows|Prompts judged|integer; reason|Undefined because|text",
+            "note": f"Difference: {words}, within an annotator and prompt; above 0, x is better. Annotators are clusters, and prompts too "
+            "where several people judged the same. p is adjusted within each planned family and within all pairs that were not planned.",
+        }
+    ]  # fmt: skip
+
+
+def differences(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[str, Any]]:
+    rows = [
+        _point(one, _pair(one.settings["contrast"], several), WHAT[estimand])
+        for one in estimates
+        if one.estimate is not None
+    ]
+    return [
+        {
+            "name": f"marks_{estimand}_pairs", "title": f"Differences of {WHAT[estimand]}", "axis": f"difference of {WHAT[estimand]}",
+            "reference": 0.0, "limits": None, "description": "Above 0, x is better. Lines are confidence intervals.", "rows": rows,
+        }
+    ]  # fmt: skip
+
+
+def systems(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
+    by = {(one.settings["system"], one.settings["measure"]): one for one in estimates}
+    rows = []
+    for system in dict.fromkeys(system for system, _ in by):
+        score, penalty, clean = (by.get((system, measure)) for measure in ("score", "penalty", "clean"))
+        rows.append(
+            {
+                "system": system, "score": score and score.estimate, "score_interval": ends(score), "penalty": penalty.estimate,
+                "penalty_interval": ends(penalty), "clean": clean.estimate, "clean_interval": ends(clean), "n": penalty.n,
+                "outputs": penalty.n_rows, "reason": penalty.reason,
+            }
+        )  # fmt: skip
+    rows.sort(key=lambda row: (row["penalty"] is None, row["penalty"], row["system"]))
+    weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged.book.severities)
+    return {
+        "name": f"marks_systems{suffix}", "title": f"Systems by penalty ({judged.title})", "place": "first", "rows": rows,
+        "columns": "system|System|text; score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
+        "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
+        "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
+        "note": f"Weights: {weights}. Means over judged outputs, annotators as clusters.",
+    }  # fmt: skip
+
+
+def penalties(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+    rows = [
+        _point(one, one.settings["system"], "penalty")
+        for one in estimates
+        if one.settings["measure"] == "penalty" and one.estimate is not None
+    ]
+    return {
+        "name": f"marks_penalties{suffix}", "title": "Mean penalty of each system", "axis": "penalty per output", "reference": None,
+        "limits": None, "description": "The lower the better. Lines are confidence intervals over annotators.", "rows": rows,
+    }  # fmt: skip
+
+
+def kinds(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+    rows = [
+        {
+            "sort": one.settings["sort"], "what": one.settings["measure"], "system": one.settings["system"], "rate": one.estimate,
+            "interval": ends(one), "n": one.n, "outputs": one.n_rows, "reason": one.reason,
+        }
+        for one in estimates
+    ]  # fmt: skip
+    return {
+        "name": f"marks_kinds{suffix}", "title": "Errors per output, by kind and by grade", "place": "sure", "rows": rows,
+        "columns": "sort|By|text; what|Of|text; system|System|text; rate|Errors per output|number; interval|95% CI|wide_interval; "
+        "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
+        "note": "Intervals are for one rate each and are not adjusted for their number.",
+    }  # fmt: skip
+
+
+def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+    rows = [
+        {
+            "what": one.estimand, "estimate": one.estimate, "interval": ends(one), "agreement": one.detail.get("percent_agreement"),
+            "p": pvalue(one), "n": one.n, "unit": one.unit, "reason": one.reason,
+        }
+        for one in estimates
+    ]  # fmt: skip
+    return {
+        "name": f"marks_checks{suffix}", "title": "Whether people mark the same, and score as they mark", "place": "sure", "rows": rows,
+        "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
+        "unit|Unit|text; reason|Undefined because|text",
+        "note": "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers.",
+    }  # fmt: skip
+
+
+def standard(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
+    by: dict[str, dict[str, Any]] = {}
+    for one in estimates:
+        row = by.setdefault(one.settings["system"], {"system": one.settings["system"], "n": one.n, **one.detail})
+        row[one.settings["measure"]] = one.estimate
+    rows = sorted(by.values(), key=lambda row: (row["penalty"], row["system"]))
+    return {
+        "name": f"marks_standard{suffix}", "title": f"As campaigns print it ({judged.title})", "place": "sure", "rows": rows,
+        "columns": "system|System|text; penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
+        "errors|Errors|integer; words|Words|number; n|Outputs judged|integer; annotators|Annotators|integer",
+        "note": "After all primary rules. Words as often as they were judged.",
+    }  # fmt: skip
+
+
+def _point(one: Any, label: str, series: str) -> dict[str, Any]:
+    return {
+        "label": label, "series": series, "estimate": one.estimate, "n": one.n, "unit": one.unit,
+        "low": one.interval.low if one.interval else None, "high": one.interval.high if one.interval else None,
+    }  # fmt: skip

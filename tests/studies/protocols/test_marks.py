@@ -1,0 +1,314 @@
+"""Error marks: sentences, codebooks, what a page asks, refuses and stores, and what the report makes of it."""
+
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+from analysis.report import build_report
+from analysis.simulate import simulate_answers
+from annotators.models import Response
+from annotators.record import record_page, save_draft
+from annotators.show import shown_page, stored_texts
+from studies import lifecycle
+from studies.design import problems
+from studies.models import Output, Question, Study
+from studies.protocols.marks import ERRORS, Mark, settings_of
+from studies.protocols.marks.analysis import analyse
+from studies.protocols.marks.codebook import CATEGORIES, SEVERITIES, codebook, read_categories, read_severities
+from studies.protocols.marks.parts import sentences
+from tests.builders import add_marks, draft_study, launched
+from tests.players import claimed, form, open_page
+
+pytestmark = pytest.mark.django_db
+ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
+TEXT = "One is here. Two is “there”! Three is 3.5 m long,\n\nfour, e.g. this one. 五在这里。六也在。"
+SLOT, SCORE = "s1.q1.i1.A.p", "s1.q2.i1.A"
+
+
+def draft(*, settings=None, m=1, **columns) -> Study:
+    study = draft_study(instructions="", **columns)
+    add_marks(study, m=m, **(settings or {}))
+    Output.objects.filter(system__study=study).update(text=TEXT)
+    return study
+
+
+def found(study, blocking=True):
+    return {problem.key for problem in problems(study) if problem.is_blocking == blocking}
+
+
+# Sentences
+
+
+def test_a_text_is_cut_in_any_script_and_its_parts_are_the_text():
+    parts = sentences(TEXT)
+    assert [part.text for part in parts] == [
+        "One is here.", "Two is “there”!", "Three is 3.5 m long,", "four, e.g. this one.", "五在这里。", "六也在。",
+    ]  # fmt: skip
+    assert [part.number for part in parts] == [1, 2, 3, 4, 5, 6]
+    assert "".join(part.gap + part.text for part in parts) == TEXT
+
+
+@pytest.mark.parametrize(
+    "text, n",
+    [("", 0), (" \n\t ", 0), ("\u200b", 0), ("no end", 1), ("- a\n- b\n\n- c\n", 3), ("Why?! Because… so. Dr. No came.", 3), ("هل هذا؟ نعم.", 2), ("यह है। वह भी।", 2), ("...", 1)],
+)  # fmt: skip
+def test_sentences_at_the_edge(text, n):
+    assert len(sentences(text)) == n
+
+
+# Codebooks
+
+
+@pytest.mark.parametrize(
+    "read, text, words",
+    [
+        (read_categories, "", "At least one"), (read_categories, "a", "Line 1: write"), (read_categories, "a | A\n\n | B", "Line 3: a key"),
+        (read_categories, "a | A\na | B", "stands twice"), (read_categories, "a | A\nb | a", "stands twice"), (read_categories, "a | A | b | c", "Line 1: write"),
+        (read_categories, "a\x00 | A", "This list"), (read_categories, 7, "This list"),
+        (read_severities, "a | A", "Line 1: write"), (read_severities, "a | A | 0", "above 0"), (read_severities, "a | A | -1", "above 0"),
+        (read_severities, "a | A | 1e3", "above 0"), (read_severities, "a | A | NaN", "above 0"), (read_severities, "a | A | 101", "at most 100"),
+        (read_severities, "a | A | 1\nb | B | 1.0", "same weight"), (read_severities, f"{'k' * 51} | A | 1", "at most 50"),
+    ],
+)  # fmt: skip
+def test_a_codebook_that_cannot_be_used_is_refused_with_its_line(read, text, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        read(text)
+
+
+def test_the_codebook_to_begin_with_can_be_read():
+    book = codebook(CATEGORIES, SEVERITIES)
+    assert len(book.categories) == 8 and [one.weight for one in book.severities] == [1, 5]
+    assert all(one.explanation for one in (*book.categories, *book.severities))
+
+
+def test_settings_of_any_kind_from_a_file_end_in_words():
+    study = draft()
+    section = study.sections.get()
+    for name in ("categories", "severities", "max_marks", "noun"):
+        for wrong in ([], {}, "x", None, 4, "\u2028", 1e300, -1):
+            section.settings = {name: wrong}
+            section.save()
+            list(problems(study))
+            assert settings_of(section.settings)["max_marks"]
+
+
+@pytest.mark.parametrize(
+    "columns, words",
+    [
+        ({"key": "faults"}, "with the key “errors”"), ({"scale": {"kind": "percent"}}, "as a whole number from 0"),
+        ({"scale": {"kind": "number", "minimum": 0, "maximum": 4}}, "must reach up to 5"),
+        ({"skip_reasons": [{"key": "no", "label": "No"}]}, "offers ways not to answer"),
+    ],
+)  # fmt: skip
+def test_what_a_section_lacks_is_named(columns, words):
+    study = draft()
+    assert not found(study)
+    Question.objects.filter(section__study=study, key=ERRORS).update(**columns)
+    assert any(words in problem for problem in found(study)), found(study)
+
+
+def test_outputs_without_sentences_and_a_missing_score_are_named():
+    study = draft()
+    Output.objects.filter(pk=Output.objects.first().pk).update(format="markdown")
+    Question.objects.filter(section__study=study, key="score").delete()
+    assert any("1 outputs are Markdown" in problem for problem in found(study))
+    assert "no_score:1" in found(study, blocking=False)
+
+
+# A page
+
+
+@pytest.fixture
+def assignment():
+    study = draft()
+    assignment = claimed(launched(study), "w")
+    label = open_page(assignment)[1].items[0].exposures[0][0]
+    assert label == "A"
+    return assignment
+
+
+def row(number, where="", category="", severity="", words=""):
+    names = {"where": where, "category": category, "severity": severity, "words": words}
+    return {f"{SLOT}{number}.{name}": value for name, value in names.items()}
+
+
+def send(assignment, *rows, score="80", **more):
+    fields = {SCORE: score} | more
+    for each in rows:
+        fields |= each
+    open_page(assignment, "s1.p1")
+    return record_page(assignment, "s1.p1", form(**fields))
+
+
+def stored():
+    return [
+        (r.slot, r.choice, r.value, r.part) for r in Response.objects.filter(slot__startswith=SLOT).order_by("slot")
+    ]
+
+
+def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
+    _, page, asks = open_page(assignment)
+    rows = (row(1, "2", "style", "minor", "0-3"), row(2, "0", "accuracy", "major"), row(4, "2", "style", "major"))
+    assert send(assignment, *rows).sent is None
+    assert stored() == [
+        (f"{SLOT}1", "style", 1, "2:0-3"), (f"{SLOT}2", "accuracy", 5, "0"), (f"{SLOT}4", "style", 5, "2"),
+    ]  # fmt: skip
+    texts = stored_texts(asks, page, Response.objects.all())
+    assert {name: texts[name] for each in rows for name in each} == {k: v for each in rows for k, v in each.items()}
+    assert send(assignment, *rows).sent is None and Response.objects.count() == 4, "sent twice it is stored once"
+
+
+def test_no_error_is_said_and_stored_as_nought(assignment):
+    assert send(assignment).sent.errors == {f"{SLOT}0": "Please mark an error, or say that there is none."}
+    both = send(assignment, row(1, "1", "style", "minor"), **{f"{SLOT}0": "1"})
+    assert both.sent.errors == {f"{SLOT}0": "You marked errors: take them back, or take this tick away."}
+    assert send(assignment, **{f"{SLOT}0": "1"}).sent is None
+    assert stored() == [(f"{SLOT}0", "", 0, "")]
+
+
+def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
+    for wrong, words in (
+        (row(1, "1"), "Please say what kind it is and how bad it is, or take the error back."),
+        (row(1, "", "style", "minor"), "Please say where it is, or take the error back."),
+        (row(1, "7", "style", "minor"), "Please choose one of the sentences."),
+        (row(1, "9999", "style", "minor"), "Please choose one of the sentences."),
+        (row(1, "-1", "style", "minor"), "Please choose from what is offered."),
+        (row(1, "01", "style", "minor"), "Please choose from what is offered."),
+        (row(1, "1", "spelling", "minor"), "Please choose from what is offered."),
+        (row(1, "1", "style", "5"), "Please choose from what is offered."),
+        (row(1, "١", "style", "minor"), "Please choose from what is offered."),
+    ):
+        outcome = send(assignment, wrong)
+        assert outcome.sent.errors == {f"{SLOT}1": words}, wrong
+        shown = shown_page(assignment, outcome.step.page, outcome.asks, sent=outcome.sent)
+        assert [(where, field.text) for where, field in shown.located_errors] == [("Story A", "Error 1")]
+    twice = send(assignment, row(1, "1", "style", "minor"), row(2, "1", "style", "minor"))
+    assert twice.sent.errors == {f"{SLOT}2": "This error is marked twice."}
+    assert send(assignment, row(7, "1", "style", "minor")).sent.general
+    assert send(assignment, row(1, "1", "style", "minor"), score="101").sent.errors.keys() == {SCORE}
+    assert not Response.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "words, part", [("9-3", "1"), ("0-99999", "1"), ("x", "1"), ("1-1", "1"), ("3-12", "1:3-12"), ("3-13", "1")]
+)
+def test_words_that_the_sentence_does_not_have_leave_the_sentence(assignment, words, part):
+    send(assignment, row(1, "1", "style", "minor", words))
+    assert stored()[0][3] == part
+
+
+def test_a_mark_with_a_grade_alone_is_none_and_a_draft_comes_back(assignment):
+    key = open_page(assignment)[1].key
+    assert save_draft(assignment, key, form(**row(1, "3", "style")))
+    _, page, asks = open_page(assignment)
+    shown = shown_page(assignment, page, asks, draft=assignment.visits.get(key=key).draft)
+    marks = [field for field in shown.all_fields if isinstance(field.field, Mark)]
+    assert marks[0].values["where"] == "3" and marks[0].values["category"] == "style" and len(marks) == 6
+    assert send(assignment, row(1, "", "", "minor")).sent.errors.keys() == {f"{SLOT}0"}
+
+
+def test_each_output_has_a_page_and_the_errors_may_be_left_open_where_the_question_says_so():
+    study = draft(m=2)
+    Question.objects.filter(section__study=study).update(required=False)
+    assignment = claimed(launched(study), "w")
+    keys = []
+    while True:
+        _, page, asks = open_page(assignment)
+        keys.append((page.key, page.items[0].exposures[0][0], page.items[0].position))
+        if record_page(assignment, page.key, form()).following is None:
+            break
+        assignment = type(assignment).objects.select_related("study").get(pk=assignment.pk)
+    assert keys == [(f"s1.p{n + 1}", "ABC"[n % 3], n // 3 + 1) for n in range(6)]
+    assert not Response.objects.exists()
+
+
+# The report
+
+
+def frame_of(section, judged):
+    """``judged``: {(person, prompt, system): ([(category, weight, part), …], score)}."""
+    rows = []
+    for (person, prompt, system), (marks, score) in judged.items():
+        base = {
+            "assignment": person, "annotator": f"a{person}", "section": section.position, "item": f"s1.{prompt}", "prompt": f"p{prompt:03}",
+            "system": system, "sample": 0, "is_kept": True, "is_kept_paper": person != 9,
+        }  # fmt: skip
+        for category, weight, part in marks or [("", 0, "")]:
+            rows.append(base | {"question": "errors", "choice": category, "value": weight / 100, "part": part})
+        rows.append(base | {"question": "score", "choice": "", "value": score / 100, "part": ""})
+    frame = pd.DataFrame(rows)
+    frame.attrs = ATTRS
+    return frame
+
+
+def test_the_report_counts_by_hand():
+    section = draft(systems=("alpha", "beta")).sections.get()
+    judged = {}
+    for person in range(8):
+        for prompt in (1, 2):
+            judged[person, prompt, "alpha"] = ([("accuracy", 5, "1"), ("style", 1, "2:0-3")], 50 + person)
+            judged[person, prompt, "beta"] = ([("style", 1, "1")] if prompt == 1 else [], 70 + 2 * person)
+    judged[9, 1, "alpha"] = (
+        [("accuracy", 5, "0")] * 2 + [("accuracy", 1, "6")],
+        10,
+    )  # someone whom a primary rule leaves out
+    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    of = {(e.settings["system"], e.settings["measure"]): e for e in blocks["marks.systems"].estimates}
+    assert of["beta", "penalty"].estimate == pytest.approx(0.5) and (
+        of["beta", "penalty"].n,
+        of["beta", "penalty"].n_rows,
+    ) == (8, 16)
+    assert of["alpha", "penalty"].estimate == pytest.approx((16 * 6 + 11) / 17) and of["alpha", "penalty"].n == 9
+    assert of["beta", "clean"].estimate == pytest.approx(0.5)
+    rates = {(e.settings["system"], e.settings["measure"]): e.estimate for e in blocks["marks.kinds"].estimates}
+    assert rates["alpha", "Accuracy"] == pytest.approx((16 + 3) / 17) and rates["beta", "Style"] == pytest.approx(0.5)
+    assert rates["alpha", "Major"] == pytest.approx(18 / 17) and rates["alpha", "Fluency"] == 0
+    (apart,) = blocks["marks.penalty"].estimates
+    assert (
+        apart.estimate == pytest.approx(5.5)
+        and apart.settings["contrast"]["x"] == "beta"
+        and apart.n == 8
+        and apart.n_rows == 16
+    )
+    (score,) = blocks["marks.score"].estimates
+    assert score.estimate == pytest.approx(20 + 3.5) and score.test is None, (
+        "two prompts are too few clusters for a test"
+    )
+    assert score.sensitivity[-1].analysis == "marks.score.by_annotator" and score.sensitivity[-1].test.pvalue < 0.001
+    standard = {(e.settings["system"], e.settings["measure"]): e for e in blocks["marks.standard"].estimates}
+    assert standard["alpha", "penalty"].estimate == 6 and standard["alpha", "penalty"].n == 16
+    words = standard["alpha", "penalty"].detail["words"] / 16
+    assert standard["alpha", "per_100_words"].estimate == pytest.approx(600 / words)
+    marked, grave, scores, together = blocks["marks.checks"].estimates
+    # Of p1 and p2, two systems, six sentences each, by eight people or nine.
+    assert marked.n == 24 and 0.9 < marked.estimate < 1 and marked.unit == "sentence" and grave.n == 24
+    assert scores.unit == "output" and together.n == 8 and together.estimate > 0.8
+
+
+def test_a_report_on_nothing_says_so():
+    section = draft(systems=("alpha", "beta")).sections.get()
+    frame = frame_of(section, {(1, 1, "alpha"): ([], 50)})
+    blocks = analyse(frame[frame["section"] == 9], [section])
+    assert {e.status for block in blocks for e in block.estimates} == {"no_data"}
+    alone = {block.name: block for block in analyse(frame, [section])}
+    assert {e.status for e in alone["marks.systems"].estimates} == {"n_lt_2"}
+    assert {e.status for e in alone["marks.penalty"].estimates} == {"no_data"}
+
+
+def test_robots_that_meet_worse_texts_are_found_out():
+    study = launched(draft(systems=("alpha", "beta", "gamma"), target_n=16, m=2, annotators_per_batch=2))
+    simulate_answers(study, 16, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})
+    assert not result["problems"]
+    tables = {one["name"]: one["rows"] for one in result["tables"]}
+    assert [row["system"] for row in tables["marks_systems"]][0] == "gamma"
+    for name in ("marks_score_pairs", "marks_penalty_pairs"):
+        verdicts = {row["pair"]: row["verdict"] for row in tables[name]}
+        assert verdicts["gamma > beta"] == "different" and verdicts["beta > alpha"] != "different", (name, verdicts)
+    claims = {one["claim"] for one in result["conclusions"]}
+    assert {"gamma was scored higher than beta.", "gamma has fewer or milder errors than beta."} <= claims
+    assert {row["unit"] for row in tables["marks_checks"]} == {"sentence", "output", "annotator"}
+    assert Decimal(5) in set(Response.objects.filter(choice__gt="").values_list("value", flat=True))

@@ -1,0 +1,66 @@
+"""Rankings and error marks over HTTP: people who know what they find, and a report that finds the same."""
+
+import pytest
+
+from analysis.report import build_report
+from studies import lifecycle
+from studies.models import Study
+from tests.builders import add_marks, add_ranking, draft_study, launched, panel
+from tests.robots import Robot
+from tests.test_robots import address, system_of
+
+pytestmark = pytest.mark.django_db
+ORDER = {"gamma": 1, "alpha": 2, "beta": 2}  # the other two are equally good
+ERRORS = {"alpha": 2, "beta": 1, "gamma": 0}
+
+
+def reader(name, kind, values, asked, page, robot):
+    """Someone who ranks by ORDER and marks as many errors as ERRORS says, minor ones, each in a sentence of its own."""
+    label = name.split(".")[3] if name.count(".") > 2 else ""
+    if name.startswith("s1."):
+        assert kind == "text" and asked == f"The place of {label}"
+        (text,) = page.texts[label]
+        return str(ORDER[system_of(text)])
+    (text,) = page.texts[label]
+    errors = ERRORS[system_of(text)]
+    if name.startswith("s2.q2."):
+        assert kind == "text"
+        return str(90 - 20 * errors + robot.rng.randint(-5, 5))
+    number, _, part = name.partition(".p")[2].partition(".")
+    if number == "0":
+        assert kind == "checkbox"
+        return None if errors else "1"
+    if int(number) > errors:
+        return ""
+    chosen = {"where": number, "category": "style", "severity": "minor", "words": ""}[part]
+    assert chosen in values, (name, values)
+    return chosen
+
+
+def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):
+    study = draft_study(instructions="", target_n=8, prompts=16, annotators_per_batch=2)
+    add_ranking(study, position=1, m=2)
+    study.contrasts.all().delete()
+    add_marks(study, position=2, m=2)
+    study = launched(study)
+    door = panel(study)
+    for number in range(8):
+        assert Robot(address(study, f"w{number}", door), reader, number).play() == "Thank you"
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
+    assert not result["problems"], result["problems"]
+    tables = {one["name"]: one["rows"] for one in result["tables"]}
+    pairs = {row["pair"]: (row["above"], row["ties"], row["below"]) for row in tables["ranking_pairs"]}
+    assert pairs == {"alpha > beta": (0, 16, 0), "alpha > gamma": (0, 0, 16), "beta > gamma": (0, 0, 16)}
+    assert {row["system"]: row["mean"] for row in tables["ranking_systems"]} == {"gamma": 1, "alpha": 2.5, "beta": 2.5}
+    systems = {row["system"]: row for row in tables["marks_systems"]}
+    assert {name: row["penalty"] for name, row in systems.items()} == ERRORS
+    assert systems["gamma"]["clean"] == 1 and systems["alpha"]["clean"] == 0 and systems["alpha"]["outputs"] == 16
+    assert abs(systems["beta"]["score"] - 70) < 4
+    kinds = {(row["what"], row["system"]): row["rate"] for row in tables["marks_kinds"]}
+    assert kinds["Style", "alpha"] == kinds["Minor", "alpha"] == 2 and kinds["Accuracy", "alpha"] == 0
+    agreed = tables["marks_checks"][0]
+    assert agreed["estimate"] == 1 and agreed["unit"] == "sentence"
+    scored = {row["pair"]: row for row in tables["marks_score_pairs"]}
+    assert scored["gamma > beta"]["verdict"] == "different" and 15 < scored["gamma > beta"]["difference"] < 25
