@@ -13,13 +13,14 @@ from operator import or_
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
 from studies import audit
 from studies.guards import erasing
 from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
+from .channels import REGISTRY as REGISTRY_OF_CHANNELS
 from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response
 
 logger = logging.getLogger("heval.annotators")
@@ -46,6 +47,16 @@ class Claim:
 def lease(seconds: int):
     """Now, by the database's clock, and so many seconds."""
     return Now() + timedelta(seconds=seconds)
+
+
+def kept_for(seconds: int):
+    """A place that is held, for so many seconds from now; one that is kept for days already is not cut short."""
+    return Greatest(F("reserved_until"), lease(seconds))
+
+
+def kept_seconds(recruitment: Recruitment | None) -> int:
+    """How long the recruitment's channel keeps a place at least; 0 where the study's own times hold."""
+    return REGISTRY_OF_CHANNELS[recruitment.channel].kept_seconds(recruitment) if recruitment else 0
 
 
 def is_revivable(assignment: Assignment) -> bool:
@@ -180,7 +191,8 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     taken = {a.ordinal for a in past if not a.released_at}
     assignment = Assignment.objects.create(
         study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
-        external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken), reserved_until=lease(study.start_window_seconds),
+        external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken),
+        reserved_until=lease(max(study.start_window_seconds, kept_seconds(recruitment))),
         consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
     )  # fmt: skip
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
@@ -282,7 +294,7 @@ def _revive(batch: Batch, pk: int) -> bool:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     Assignment.objects.filter(pk=pk).update(
         released_at=None, released_reason="", ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
-        reserved_until=lease(study.idle_lease_seconds),
+        reserved_until=lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
     )  # fmt: skip
     return True
 
@@ -330,7 +342,7 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
 def begin(assignment: Assignment) -> None:
     """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
     reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
-    reserved.update(started_at=Now(), reserved_until=lease(assignment.study.idle_lease_seconds))
+    reserved.update(started_at=Now(), reserved_until=kept_for(assignment.study.idle_lease_seconds))
 
 
 def miscounted_batches() -> list[tuple[int, int, int]]:
@@ -341,9 +353,9 @@ def miscounted_batches() -> list[tuple[int, int, int]]:
 
 def extend(assignment: Assignment) -> bool:
     """More time, as often as it is asked for, while the place is held."""
-    seconds = assignment.study.idle_lease_seconds
+    seconds = max(assignment.study.idle_lease_seconds, kept_seconds(assignment.recruitment))
     live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    return bool(live.update(reserved_until=lease(seconds)))
+    return bool(live.update(reserved_until=kept_for(seconds)))
 
 
 def withdraw(assignment: Assignment) -> int:

@@ -19,7 +19,7 @@ from studies.fields import Answer, Refused
 from studies.models import Batch
 from studies.protocols import Ask
 
-from .assign import ENDS_PARTICIPATION, Released, lease, release, revive
+from .assign import ENDS_PARTICIPATION, Released, kept_for, release, revive
 from .models import Assignment, PageVisit, Response
 from .pages import Step, Walk, page_as_shown, walk_of, way_of
 from .prepared import Select, Update, columns_of, insert
@@ -327,7 +327,7 @@ def _live(pk: int) -> QuerySet[Assignment]:
 @lru_cache(maxsize=64)
 def _extension(seconds: int) -> Update:
     """Keep a live assignment's place for so long from now."""
-    return Update(lambda pk: (_live(pk), {"reserved_until": lease(seconds)}), int)
+    return Update(lambda pk: (_live(pk), {"reserved_until": kept_for(seconds)}), int)
 
 
 # A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed.
@@ -420,5 +420,5 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
         return False
     # Whoever types is still there.
     held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    held.update(reserved_until=lease(assignment.study.idle_lease_seconds))
+    held.update(reserved_until=kept_for(assignment.study.idle_lease_seconds))
     return True

@@ -8,6 +8,7 @@ of_an_assignment = [
     path("withdraw/", views.withdraw, name="withdraw"),
     path("time/", views.more_time, name="more_time"),
     path("another/", views.another, name="another"),
+    path("parts/", views.parts, name="parts"),
     path("question/", views.inquire, name="inquire"),
     path("consent/", views.consent, name="consent"),
     path("m/<str:name>", views.media, name="media"),

@@ -37,6 +37,7 @@ from .record import (
 )
 from .show import cached_markdown, shown_page, stored_texts
 from .training import told_of
+from .work import work_of
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.
 NOTES = {
@@ -54,6 +55,8 @@ NOTES = {
     "closed": ("The study is closed", "Thank you for coming. This study takes no more answers."),
     "no_consent": ("You did not agree to take part", "That is fine. Nothing about you was stored."),
 }
+# Who has longer than this need not watch the clock.
+DAY_MINUTES = 24 * 60
 OUTCOME_OF_NOTE = {
     "wait": "full",
     "full": "full",
@@ -139,6 +142,8 @@ def entry(request, key):
     )
     returning = _assignment_of(recruitment, arrival)
     if request.method != "POST":
+        if returning is not None and has_work(returning):
+            return to_work(request, returning)
         if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
             kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
             return note(request, words, kind, _way_back(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
@@ -403,7 +408,8 @@ def _minutes_left(study: Study, part: float, offer: Offer) -> int | None:
 def _kept_minutes(assignment) -> int | None:
     if assignment.reserved_until is None or assignment.released_at:
         return None
-    return max(0, int((assignment.reserved_until - timezone.now()).total_seconds() // 60))
+    minutes = max(0, int((assignment.reserved_until - timezone.now()).total_seconds() // 60))
+    return minutes if minutes < DAY_MINUTES else None
 
 
 def _outcome(assignment) -> str:
@@ -438,6 +444,7 @@ def done(request, code):
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
         "offer": _paid(assignment) if outcome == "complete" else None,
+        "has_work": outcome == "complete" and has_work(assignment),
         "may_go_on": outcome == "complete"
         and assignment.study.batches_per_annotator > 1
         and assignment.recruitment is not None,
@@ -460,6 +467,28 @@ def may_withdraw(assignment) -> bool:
         and assignment.batch_id is not None
         and (until is None or timezone.now().date() <= until)
     )
+
+
+def has_work(assignment) -> bool:
+    """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
+    return (
+        assign.kept_seconds(assignment.recruitment) > 0
+        and assignment.batch_id is not None
+        and assignment.withdrawn_at is None
+        and assignment.released_reason not in assign.ENDS_PARTICIPATION
+    )
+
+
+def to_work(request, assignment) -> HttpResponse:
+    return render(request, "annotate/work.html", work_of(assignment))
+
+
+@for_annotators
+@require_safe
+def parts(request, code):
+    """Someone's parts of the study: done, begun, still to be had, and what they pay. Any of their codes leads here."""
+    assignment = assignment_or_404(code)
+    return to_work(request, assignment) if has_work(assignment) else HttpResponseRedirect(f"/p/{code}/")
 
 
 @for_annotators

@@ -136,6 +136,7 @@ ADDRESSES = {
     "done": "The end: thanks, code or way back, receipt. It stays for ever.",
     "withdraw": "What withdrawal means; a POST does it.",
     "more_time": "Keep the place longer.",
+    "parts": "A list of their parts for someone who was invited to work over days: done, begun, still to be had, and what they pay.",
     "another": "Begin another batch, where a study gives several.",
     "inquire": "Report a text, or ask the researcher.",
     "consent": "The consent, to read again.",

@@ -82,6 +82,11 @@ class Channel:
         """How a person returns after ``outcome`` (one of OUTCOMES)."""
         return Return(code=receipt)
 
+    def kept_seconds(self, recruitment) -> int:
+        """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
+        a page that lists their parts."""
+        return 0
+
     def links(self, recruitment, base: str) -> list[tuple[str, str]]:
         """(what it is, the link to paste at the panel or to send)."""
         return [("Link for annotators", base)]

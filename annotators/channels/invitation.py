@@ -11,6 +11,11 @@ class InvitationSettings(forms.Form):
     people = forms.IntegerField(
         min_value=1, max_value=10000, initial=20, label="invitations", help_text="How many links there are."
     )
+    days = forms.IntegerField(
+        min_value=0, max_value=365, initial=0, required=False, label="days for each part",
+        help_text="For people who do several parts over days: a place is kept so long, and their link leads to a list of their parts. "
+        "0: the study's own times, for one sitting.",
+    )  # fmt: skip
     revoked = forms.CharField(
         required=False,
         label="revoked numbers",
@@ -47,6 +52,9 @@ class Invitation(Channel):
         if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
             return Arrival(problem="This invitation is no longer good. Please write to the researcher.")
         return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
+
+    def kept_seconds(self, recruitment):
+        return int(recruitment.settings.get("days") or 0) * 86_400
 
     def links(self, recruitment, base):
         people = int(recruitment.settings.get("people", 0))

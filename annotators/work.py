@@ -1,0 +1,87 @@
+"""What somebody who works over days sees of their own work: parts done, begun and still to be had, and what they pay."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+
+from studies.design import wording_of
+from studies.models import Study
+
+from . import assign
+from .models import Assignment
+from .offers import Offer, offer_of
+from .receipts import receipt_of
+from .record import standing_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One batch of a person, without its number in the study: ``state`` is done, begun or given back."""
+
+    number: int
+    state: str
+    path: str
+    offer: Offer
+    at: datetime | None = None
+    receipt: str = ""
+    page: int = 0
+    pages: int = 0
+
+
+def work_of(assignment: Assignment) -> dict[str, Any]:
+    """The context of the page. Queries do not grow with the number of parts."""
+    study, recruitment = assignment.study, assignment.recruitment
+    mine = list(
+        Assignment.objects.filter(study=study, annotator=assignment.annotator_id, batch__isnull=False, origin=assignment.origin)
+        .select_related("study", "recruitment", "batch__arm")
+        .order_by("pk")
+    )  # fmt: skip
+    parts = [_part(number, one) for number, one in enumerate(mine, 1)]
+    done = [part for part in parts if part.state == "done"]
+    begun = [part for part in parts if part.state != "done"]
+    allowed = study.batches_per_annotator
+    free = 0
+    if _is_open(study, recruitment) and len(done) < allowed:
+        arms = [mine[0].batch.arm_id] if mine else []
+        own = [one.batch_id for one in mine if assign.is_revivable(one)]
+        free = min(assign.open_batches(study, assignment.annotator, arms, own).count(), allowed - len(done))
+    words = wording_of(study, assignment.design_id)
+    pays = [part.offer.reward for part in parts if part.offer.reward is not None]
+    last = next((one for one in reversed(mine) if one.submitted_at), None)
+    return {
+        "study": words.study, "parts": parts, "n_done": len(done), "allowed": allowed, "begun": begun, "free": free,
+        "is_open": _is_open(study, recruitment), "may_start": bool(free and not begun and last),
+        "start_path": f"/p/{last.code}/another/" if last else "", "assignment_path": f"/p/{assignment.code}/",
+        "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)), "each": pays[0] if len(set(pays)) == 1 else None,
+        "is_paid": any(pays), "currency": (recruitment.currency if recruitment else "") or words.study["currency"],
+        "minutes": parts[-1].offer.minutes if parts else None,
+    }  # fmt: skip
+
+
+def _part(number: int, one: Assignment) -> Part:
+    words = wording_of(one.study, one.design_id)
+    reward = one.recruitment.reward if one.recruitment else None
+    offer = offer_of(words, words.arms[one.batch.arm.name], reward)
+    path = f"/p/{one.code}/"
+    if one.submitted_at:
+        return Part(number, "done", f"{path}done/", offer, one.submitted_at, receipt_of(one.code))
+    if one.released_at:
+        return Part(number, "given back", path, offer, one.released_at)
+    # At most one is begun and not given back: two queries, not two for each part.
+    standing = standing_of(one)
+    pages = len(standing.walk.keys)
+    recorded = sum(standing.is_recorded(key) for key in standing.walk.keys)
+    return Part(number, "begun", path, offer, one.reserved_until, page=min(recorded + 1, pages), pages=pages)
+
+
+def _is_open(study: Study, recruitment) -> bool:
+    now = timezone.now()
+    return study.state == Study.State.LAUNCHED and not (
+        recruitment is None
+        or recruitment.stopped_at
+        or (recruitment.opens_at and now < recruitment.opens_at)
+        or (recruitment.closes_at and now > recruitment.closes_at)
+    )
