@@ -296,7 +296,7 @@ def test_a_report_on_nothing_says_so():
     assert {e.status for e in alone["marks.penalty"].estimates} == {"no_data"}
 
 
-def test_robots_that_meet_worse_texts_are_found_out():
+def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     study = launched(draft(systems=("alpha", "beta", "gamma"), target_n=16, m=2, annotators_per_batch=2))
     simulate_answers(study, 16, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
     lifecycle.close(study)

@@ -224,7 +224,7 @@ def test_a_report_on_nothing_or_on_one_ranking_says_so():
     assert {e.status for e in alone["ranking.share"].estimates} == {"n_lt_2"}
 
 
-def test_robots_that_prefer_are_found_out():
+def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=30, prompts=12, m=3))
     simulate_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
     assert Response.objects.filter(value=Decimal("1.5")).exists(), "robots tie"
