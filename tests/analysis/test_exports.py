@@ -21,7 +21,7 @@ from analysis.flat import Selection
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.guards import erasing
 from tests.analysis.rest import api_of, body_of, close, closed_study, unguarded
-from tests.builders import spa_study, user
+from tests.builders import draft_study, spa_study, user
 from tests.players import submitted
 
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx")
@@ -503,3 +503,10 @@ def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
     call_command("export", str(study.code), table="assignments", output=path, **quiet)
     call_command("export", str(study.code), format="codebook", output=path, **quiet)
     call_command("export", str(study.code), unblind=True, output=path, **quiet)
+
+
+def test_the_codebook_says_what_is_planted(db):
+    study = draft_study()
+    study.systems.filter(name="beta").update(reference="maximal", is_human=True)
+    assert "- beta (human, maximal reference)\n" in codebook_markdown(study)
+    assert [s["reference"] for s in codebook_of(study)["systems"]] == ["", "maximal", ""]
