@@ -485,7 +485,7 @@ class Analyses(StudyView):
     )  # fmt: skip
     def post(self, request, code):
         try:
-            parameters = checked_parameters(_object(request))
+            parameters = checked_parameters(_object(request), self.study)
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
             raise RowErrors([row_error(None, field, message)]) from None

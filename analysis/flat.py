@@ -108,7 +108,12 @@ TIMES = (
     Column("released_at", "time", "When the place was given back."),
     Column("released_reason", "text", "Why it was given back.", levels=_values(Assignment.Released)),
     Column("withdrawn_at", "time", "When the annotator withdrew."),
-    Column("seconds", "number", "From the start to the last page, by the server's clock.", "seconds"),
+    Column(
+        "seconds",
+        "number",
+        "From the start to the last page, by the server's clock; empty for imported answers.",
+        "seconds",
+    ),
     Column("active_seconds", "integer", "The sum over pages of the time in the foreground; a hint.", "seconds"),
     Column("pages", "integer", "Pages answered."),
 )
@@ -325,7 +330,8 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
         assignment_name(code), None if withdrawn else pseudonym(study, _dashed(annotator)), ordinal, channel, batch, arm, condition,
         origin, trust, version, submitted is not None, bool(is_late), withdrawn is not None, ";".join(reasons) or None,
     )  # fmt: skip
-    seconds = round((submitted - started).total_seconds(), 3) if submitted and started else None
+    is_timed = submitted and started and origin != Assignment.Origin.IMPORTED
+    seconds = round((submitted - started).total_seconds(), 3) if is_timed else None
     active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
     times = (
         *(written(time) for time in (claimed, consented, started, submitted, released)), reason or None, written(withdrawn),

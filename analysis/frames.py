@@ -146,7 +146,7 @@ def responses_frame(
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame":
     """Every assignment as a row: where it stands, its times, its seconds, why it was released, what it was asked first.
 
-    ``seconds`` is from start to submission, ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
+    ``seconds`` is from start to submission (missing where answers were imported: nobody saw the work), ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
     out and counted in ``attrs["n_withdrawn"]``.
     """
     import pandas as pd
@@ -172,6 +172,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> "Data
     for name in ("claimed_at", "started_at", "submitted_at", "released_at"):
         frame[name] = _times(frame[name], name, frame["assignment"], problems)
     frame["seconds"] = (frame["submitted_at"] - frame["started_at"]).dt.total_seconds()
+    frame.loc[frame["origin"] == Assignment.Origin.IMPORTED, "seconds"] = math.nan
     frame["is_submitted"] = frame["submitted_at"].notna()
     frame["is_late"] = frame["is_late"].astype(bool)
     open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]

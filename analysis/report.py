@@ -14,6 +14,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Count
+
+from annotators.models import Assignment
 from studies.design import canonical, design_of, mismatch, sha256_of
 from studies.models import Study
 from studies.protocols import REGISTRY, Block
@@ -58,11 +61,34 @@ class Read:
     design_now: str
     data_sha256: str
     samples: list[Sample]
+    sources: list[dict[str, Any]]
     claims: Claims | None = None
 
 
-def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The parameters with every default filled in. Raises BadParameters, naming the one that is wrong."""
+def default_origins(study: Study) -> list[str]:
+    """Whose answers a report is about when nobody says: the people of the study; where all were imported, those."""
+    found = Assignment.objects.filter(study=study, withdrawn_at=None)
+    is_imported = found.filter(origin="imported").exists() and not found.filter(origin="live").exists()
+    return ["imported"] if is_imported else list(DEFAULTS["origins"])
+
+
+def sources_of(study: Study) -> list[dict[str, Any]]:
+    """The files from which answers were imported, each with its hash and the number of assignments that it brought."""
+    rows = (
+        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None).order_by("source")
+        .values_list("source__code", "source__arguments", "source__result", "source__created_at").annotate(n=Count("pk"))
+    )  # fmt: skip
+    return [
+        {
+            "job": str(code), "filename": (arguments or {}).get("filename", ""), "at": at.isoformat() if at else "", "assignments": n,
+            "sha256": (arguments or {}).get("sha256") or (result or {}).get("sha256") or "",
+        }
+        for code, arguments, result, at, n in rows
+    ]  # fmt: skip
+
+
+def checked_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
+    """The parameters with every default filled in, the study's own where it has one. Raises BadParameters, naming what is wrong."""
     given = dict(parameters or {})
     if unknown := sorted(set(given) - set(DEFAULTS)):
         raise BadParameters(f"{unknown[0]}: a report has no such parameter; it has {', '.join(DEFAULTS)}.")
@@ -82,6 +108,8 @@ def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         raise BadParameters(f"resamples: {resamples!r} is no whole number from 99 to 99999.")
     if made["star_scheme"] not in STAR_SCHEMES:
         raise BadParameters(f"star_scheme: {made['star_scheme']!r} is none of {', '.join(STAR_SCHEMES)}.")
+    if study is not None and "origins" not in given:
+        made["origins"] = default_origins(study)
     return made
 
 
@@ -95,7 +123,7 @@ def build_report(
     from analysis.stats.results import plain
     from analysis.stats.seeds import generator, seed_hex
 
-    made = checked_parameters(parameters)
+    made = checked_parameters(parameters, study)
     progress(0, 5, "Reading the answers")
     with snapshot():
         read = _read(study, made["origins"])
@@ -132,7 +160,7 @@ def build_report(
         "seed": seed,
         "code_version": code_version(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
-        "data": {"responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"]},
+        "data": {"responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"], "sources": read.sources},
         "design": {"versions": read.versions, "mismatch": read.mismatch, "now_sha256": read.design_now},
         "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
         "confirmatory": _confirmatory(read, made),
@@ -175,6 +203,7 @@ def _read(study: Study, origins: list[str]) -> Read:
     return Read(
         study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
+        sources_of(study) if Assignment.Origin.IMPORTED in origins else [],
         claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
 
@@ -204,6 +233,8 @@ def _confirmatory(read: Read, parameters: Mapping[str, Any]) -> dict[str, Any]:
         reasons.append("The study was unblinded while it collected.")
     if study.state in COLLECTING:
         reasons.append("The study still collects.")
+    if "imported" in parameters["origins"]:
+        reasons.append("Answers that were given elsewhere are in it: the design was frozen after they were given.")
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
         words = {"robot": "of robots", "test": "of tries"}
         reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")

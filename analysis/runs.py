@@ -33,7 +33,7 @@ def run_analysis(
 
     if job and (there := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
         return there
-    made = checked_parameters(parameters)
+    made = checked_parameters(parameters, study)
     result = build_report(study, made, lambda done, _, doing: progress(done, STEPS, doing))
     drawn = []
     for place, figure in enumerate(result["figures"], 1):

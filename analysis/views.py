@@ -21,7 +21,7 @@ from . import tables
 from .latex import latex
 from .models import AnalysisRun, Figure
 from .permissions import is_blind
-from .report import DEFAULTS, STAR_SCHEMES
+from .report import DEFAULTS, STAR_SCHEMES, default_origins
 
 Role = StudyMember.Role
 LOOK = (Role.OWNER, Role.EDITOR, Role.VIEWER)
@@ -83,7 +83,7 @@ def run_for(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
 def analyses(request, code):
     """The analyses of a study, the newest first, and the form that asks for another."""
     study = study_for(request, code)
-    return _list(request, study, ReportForm())
+    return _list(request, study, ReportForm(initial={"origins": default_origins(study)}))
 
 
 def _list(request, study: Study, form: ReportForm, status: int = 200):

@@ -6,8 +6,9 @@ class AnnotatorsConfig(AppConfig):
 
     def ready(self):
         from studies import copying, lifecycle
+        from studies.importing import work
 
-        from . import channels, tries
+        from . import channels, importing, tries
 
         channels.load()
         for hooks, function in (
@@ -16,3 +17,6 @@ class AnnotatorsConfig(AppConfig):
         ):
             if function not in hooks:
                 hooks.append(function)
+        work.IMPORTERS["answers"] = work.Importer(
+            importing.import_answers, importing.refusal, "import_answers", "Write the answers"
+        )

@@ -1,4 +1,4 @@
-"""Places: claimed, released, revived, withdrawn. The only creators of Assignment.
+"""Places: claimed, released, revived, withdrawn. Beside ``importing`` the only creators of Assignment.
 
 Locks are taken in one order everywhere: annotator, batch, assignment. Whoever holds an assignment and needs its batch ends the
 transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
@@ -394,12 +394,19 @@ def _blank(answers: QuerySet[Response], blanks_ratings: bool) -> None:
         answers.exclude(text="").update(text="", erased_at=Now())
 
 
+def pool_key(pool: str, person: str) -> str:
+    """The keyed hash by which a pool's person is stored."""
+    from .channels import keyed
+
+    return keyed("person", pool, person)
+
+
 def annotator_of(pool: str, person: str) -> Annotator:
     """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
     from .channels import keyed
     from .models import new_code
 
-    external_id = keyed("person", pool, person) if person else keyed("nobody", new_code())
+    external_id = pool_key(pool, person) if person else keyed("nobody", new_code())
     try:
         with transaction.atomic():
             return Annotator.objects.get_or_create(pool=pool, external_id=external_id)[0]

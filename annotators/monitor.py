@@ -26,31 +26,34 @@ class Progress:
     submitted: int
     last_at: datetime | None
     robots: int = 0
+    imported: int = 0
 
 
 def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
-    """How many annotators of each study submitted in time, when the last answer of theirs came, and how many robots submitted.
+    """How many annotators of each study submitted in time, when the last answer of theirs came, and how many robots submitted
+    or were read from files.
 
     Where a study counts people kept, those who left and were replaced are not counted.
     """
     left = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
-    robots = Q(origin=Assignment.Origin.ROBOT)
+    live, robots, imported = (Q(origin=origin) for origin in ("live", "robot", "imported"))
     rows = (
         Assignment.objects.filter(study__in=list(study_ids))
         .exclude(origin=Assignment.Origin.TEST)
         .order_by()
         .values("study")
         .annotate(
-            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left & ~robots),
-            last=Max("submitted_at", filter=~robots),
+            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left & live),
+            last=Max("submitted_at", filter=live),
             robots=Count("pk", filter=Q(submitted_at__isnull=False) & robots),
+            imported=Count("pk", filter=Q(submitted_at__isnull=False) & imported),
         )
     )
-    return {row["study"]: Progress(row["submitted"], row["last"], row["robots"]) for row in rows}
+    return {row["study"]: Progress(row["submitted"], row["last"], row["robots"], row["imported"]) for row in rows}
 
 
 def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-    return assignments.exclude(origin__in=[Assignment.Origin.TEST, Assignment.Origin.ROBOT])
+    return assignments.filter(origin=Assignment.Origin.LIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,11 +303,11 @@ def _lay(planned: PlannedSection, source: PlannedSection, seed: int, place: int,
     asked = [question for _, question in planned.asked]
     ids = {question.key: pk for pk, question in planned.asked}
     arranged = protocol.arranged(asked, planned.settings, random_of(seed, "questions", planned.position))
-    questions = tuple(_page_question(n, ids[q.key], q, planned.numbers, letters) for n, q in enumerate(arranged, 1))
+    questions = tuple(page_question(n, ids[q.key], q, planned.numbers, letters) for n, q in enumerate(arranged, 1))
     return Laid(planned, LaidSection(place, planned.m, planned.settings, questions), tuple(items))
 
 
-def _page_question(
+def page_question(
     position: int, pk: int, words: QuestionWords, numbers: Mapping[str, int], letters: Sequence[str]
 ) -> PageQuestion:
     def label(system):

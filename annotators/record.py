@@ -1,4 +1,4 @@
-"""record_page: the only creator of Response. A page is recorded once; the same sent again changes nothing, another is refused.
+"""record_page: beside ``importing`` the only creator of Response. A page is recorded once; the same sent again changes nothing, another is refused.
 
 What was sent is read and checked before any lock; the transaction that stores it is a few conditional statements long, and
 whoever comes second finds that a row was changed already.
@@ -172,7 +172,7 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
         if skips:
             sent.typed[slot + SKIP] = skips[0]
         try:
-            sent.values[slot] = _cleaned(ask, values, skips)
+            sent.values[slot] = cleaned(ask, values, skips)
         except Refused as refused:
             sent.errors[slot] = str(refused)
     if sent.is_valid:
@@ -185,7 +185,7 @@ def input_names(slot: str, ask: Ask) -> dict[str, str]:
     return {part: f"{slot}.{part}" for part in ask.field.inputs} or {"": slot}
 
 
-def _cleaned(ask: Ask, values: dict[str, list[str]], skips: list[str]) -> Any:
+def cleaned(ask: Ask, values: dict[str, list[str]], skips: list[str]) -> Any:
     if any(len(mine) > 1 for mine in values.values()) or len(skips) > 1:
         raise Refused("Please give one answer only.")
     single = {part: mine[0] if mine else "" for part, mine in values.items()}
@@ -198,7 +198,7 @@ def _cleaned(ask: Ask, values: dict[str, list[str]], skips: list[str]) -> Any:
     return ask.field.clean(single if ask.field.inputs else single[""])
 
 
-def _columns(ask: Ask, value: Any) -> dict[str, Any] | None:
+def answer_columns(ask: Ask, value: Any) -> dict[str, Any] | None:
     """The columns of a Response for a cleaned value, or None where nothing was answered."""
     if value is None:
         return None
@@ -220,7 +220,7 @@ def _columns(ask: Ask, value: Any) -> dict[str, Any] | None:
 def rows_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list[Row]:
     rows = []
     for slot, ask in asks.items():
-        columns = _columns(ask, sent.values.get(slot))
+        columns = answer_columns(ask, sent.values.get(slot))
         if columns is not None:
             rows.append(
                 Row(

@@ -12,6 +12,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("analysis.api_urls")),
     path("docs/", include("heval_site.docs_urls")),
+    path("studies/", include("annotators.import_urls")),
     path("studies/", include("studies.import_urls")),
     path("", include("analysis.urls")),
 ]

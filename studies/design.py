@@ -294,7 +294,37 @@ def _arm_problems(study: Study) -> Iterator[Problem]:
         )  # fmt: skip
 
 
+def unreadable(study: Study) -> Iterator[Problem]:
+    """What keeps answers from being understood, whoever gave them and wherever: nothing of recruiting, pay or drawing."""
+    sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
+    if not study.arms.exists():
+        yield Problem("There is no arm.", "arms")
+    if not any(section.purpose == "live" for section in sections):
+        yield Problem("There is no live section: nothing would be measured.", "sections")
+    for section in sections:
+        yield from _form_problems(section)
+    yield from (problem for problem in _contrast_problems(study, sections) if problem.is_blocking)
+
+
 def _section_problems(section) -> Iterator[Problem]:
+    yield from _form_problems(section)
+    protocol = REGISTRY.get(section.protocol)
+    where = f"Section {section.position}"
+    if protocol is None:
+        return
+    if section.reuses_id and section.reuses.position >= section.position:
+        yield Problem(f"{where} must come after the section that it reuses.", "sections")
+    for problem in protocol.problems(section):
+        yield Problem(
+            f"{where}: {problem.text}",
+            problem.field,
+            problem.is_blocking,
+            f"{problem.name}:{section.position}" if problem.name else "",
+        )
+
+
+def _form_problems(section) -> Iterator[Problem]:
+    """Whether a section can be read at all: its protocol, its questions' scales, its settings."""
     protocol = REGISTRY.get(section.protocol)
     where = f"Section {section.position}"
     if protocol is None:
@@ -314,15 +344,6 @@ def _section_problems(section) -> Iterator[Problem]:
             yield Problem(
                 f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"
             )
-    if section.reuses_id and section.reuses.position >= section.position:
-        yield Problem(f"{where} must come after the section that it reuses.", "sections")
-    for problem in protocol.problems(section):
-        yield Problem(
-            f"{where}: {problem.text}",
-            problem.field,
-            problem.is_blocking,
-            f"{problem.name}:{section.position}" if problem.name else "",
-        )
 
 
 def settings_data(protocol, stored: dict[str, Any]) -> dict[str, Any]:

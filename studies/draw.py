@@ -222,6 +222,41 @@ def content_of(prompt: int, outputs: Iterable[int], kind: str) -> str:
     return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
 
 
+def item_key(section_id: int, record: DrawnItem) -> tuple[int, str]:
+    """What an item is found again by."""
+    return section_id, content_of(record.prompt, record.outputs, record.kind)
+
+
+@transaction.atomic
+def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
+    """The study's items by what they hold, those of the records among them; new ones are numbered in the order of the records."""
+    items = {(item.section_id, item.content): item for item in study.items.all()}
+    counts: dict[int, int] = {}  # the highest number of each section
+    for (section_id, _), item in items.items():
+        counts[section_id] = max(counts.get(section_id, 0), item.number)
+    new_items: list[Item] = []
+    new_outputs: list[tuple[int, ...]] = []
+    for section_id, record in records:
+        key = item_key(section_id, record)
+        if key not in items:
+            counts[section_id] = number = counts.get(section_id, 0) + 1
+            items[key] = Item(
+                study=study, section_id=section_id, number=number, prompt_id=record.prompt, kind=record.kind, content=key[1]
+            )  # fmt: skip
+            new_items.append(items[key])
+            new_outputs.append(record.outputs)
+    Item.objects.bulk_create(new_items, batch_size=500)
+    Exposure.objects.bulk_create(
+        (
+            Exposure(item=item, output_id=output, number=number)
+            for item, outputs in zip(new_items, new_outputs, strict=True)
+            for number, output in enumerate(outputs)
+        ),
+        batch_size=1000,
+    )
+    return items
+
+
 @transaction.atomic
 def write_batches(
     study: Study,
@@ -233,43 +268,12 @@ def write_batches(
     keys: list[str] | None = None,
 ) -> list[Batch]:
     """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
-    items = {(item.section_id, item.content): item for item in study.items.all()}
-    counts: dict[int, int] = {}  # the highest number of each section
-    for (section_id, _), item in items.items():
-        counts[section_id] = max(counts.get(section_id, 0), item.number)
-    new_items: list[Item] = []
-    new_outputs: list[tuple[int, ...]] = []
-    placed: list[list[Item | int]] = []
-    for batch in drawn:
-        mine: list[Item | int] = []
-        for section_id, record in batch.items:
-            if record.item is not None:
-                mine.append(record.item)
-                continue
-            key = (section_id, content_of(record.prompt, record.outputs, record.kind))
-            if key not in items:
-                counts[section_id] = number = counts.get(section_id, 0) + 1
-                items[key] = Item(
-                    study=study,
-                    section_id=section_id,
-                    number=number,
-                    prompt_id=record.prompt,
-                    kind=record.kind,
-                    content=key[1],
-                )
-                new_items.append(items[key])
-                new_outputs.append(record.outputs)
-            mine.append(items[key])
-        placed.append(mine)
-    Item.objects.bulk_create(new_items, batch_size=500)
-    Exposure.objects.bulk_create(
-        (
-            Exposure(item=item, output_id=output, number=number)
-            for item, outputs in zip(new_items, new_outputs, strict=True)
-            for number, output in enumerate(outputs)
-        ),
-        batch_size=1000,
-    )
+    records = [(section, record) for batch in drawn for section, record in batch.items if record.item is None]
+    items = write_items(study, records)
+    placed: list[list[Item | int]] = [
+        [items[item_key(section, record)] if record.item is None else record.item for section, record in batch.items]
+        for batch in drawn
+    ]
     batches = Batch.objects.bulk_create(
         (
             Batch(

@@ -170,8 +170,8 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
     report = Report.from_json(upload.report) if upload.report else None
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_news):
         return here
-    if not study.is_draft:
-        return page(request, "import_frozen", study, 409)
+    if refusal := work.importer_of(upload).refusal(study):
+        return page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
     try:
         work.start(study, upload, request.user, is_confirmed=True)
     except work.READABLE as refused:
@@ -184,13 +184,15 @@ def _shown(request, study, upload, job: Job | None, status: int = 200, fault: st
     report = Report.from_json(upload.report) if upload.report else None
     if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
         fault = fault or job.error or "This was cancelled; nothing was written."
+    importer = work.importer_of(upload)
     return page(
         request, "import_report", study, status, upload=upload, report=report, fault=fault or upload.fault,
+        again=reverse(importer.page, args=[study.code]), confirm_words=importer.confirm,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],
         more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,
-        may_confirm=bool(report and report.is_sound and report.has_news and not upload.is_confirmed and study.is_draft),
+        may_confirm=bool(report and report.is_sound and report.has_news and not upload.is_confirmed and not importer.refusal(study)),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
 from . import audit
-from .design import canonical, design_of, problems, sha256_of
+from .design import canonical, design_of, problems, sha256_of, unreadable
 from .draw import PoolSpent, drawn_batches, write_batches
 from .guards import amending
 from .models import Batch, Design, Study
@@ -106,6 +106,27 @@ def launch(
         open_to = _open_to(study, study.target_n or 0)
         _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
         audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
+    study.refresh_from_db()
+    return study
+
+
+def freeze(study: Study, by=None) -> Study:
+    """Freeze a draft whose answers were given elsewhere, and close it in the same step: nobody was ever sent to it, nobody will be.
+
+    Of the checklist only what an analysis needs must be there.
+    """
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state != Study.State.DRAFT:
+            raise NotNow("Only a draft can be frozen.")
+        if found := list(unreadable(study)):
+            raise NotReady(found)
+        for clear in before_launch:
+            clear(study)
+        text = canonical(design_of(study))
+        Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
+        _set_state(study, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())
+        audit.record("freeze", study=study, by=by, sha256=sha256_of(text))
     study.refresh_from_db()
     return study
 

@@ -742,6 +742,7 @@ class Batch(DesignModel):
         IMPORTED = "imported"
         TOP_UP = "top_up"
         REPLACEMENT = "replacement"
+        ANSWERED = "answered", "of imported answers"
         TEST = "test"
 
     grows_after_launch = True

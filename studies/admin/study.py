@@ -165,11 +165,10 @@ class StudyAdmin(Scoped):
     def n_of_target(self, study):
         done = study.shown_progress.submitted if study.shown_progress else 0
         robots = study.shown_progress.robots if study.shown_progress else 0
-        tried = (
-            format_html('<br><span class="quiet">and {} robot{}</span>', robots, "" if robots == 1 else "s")
-            if robots
-            else ""
-        )
+        imported = study.shown_progress.imported if study.shown_progress else 0
+        beside = [f"{robots} robot{'' if robots == 1 else 's'}"] if robots else []
+        beside += [f"{imported} imported"] if imported else []
+        tried = format_html('<br><span class="quiet">and {}</span>', " and ".join(beside)) if beside else ""
         if not study.target_n:
             return format_html("{}{}", done or "–", tried)
         return format_html(
@@ -276,6 +275,9 @@ class StudyAdmin(Scoped):
             "loads": life.loads(study) if study.is_draft else [],
             "acts": acts.offered(request, study),
             "rendered_words": [(label, html) for label, html in words if html.strip()],
+            "answers_url": life.address("import_answers", study.code)
+            if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
+            else "",
             "import_url": life.address("import", study.code) if may_edit and study.is_draft else "",
             "counts": {"prompts": study.prompts.count(), "outputs": _outputs(study)},
             "lists": {

@@ -44,6 +44,7 @@ class Upload:
     is_confirmed: bool = False
     report: dict[str, Any] | None = None
     fault: str = ""
+    kind: str = "stimuli"  # what the file holds (work.IMPORTERS)
 
     @property
     def path(self) -> Path:
@@ -80,11 +81,15 @@ def _record(token: str) -> Path:
     return root() / f"{token}.json"
 
 
-def keep(chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any]) -> Upload:
+def keep(
+    chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any], kind: str = "stimuli"
+) -> Upload:
     """Keep a file as it comes in. UploadRefused where it is empty or too large; then nothing stays."""
     token = secrets.token_hex(16)
     name = PurePosixPath(filename.replace("\\", "/")).name
-    upload = Upload(token, study, user, "".join(c for c in name if c.isprintable())[:200] or "file", 0, "", options)
+    upload = Upload(
+        token, study, user, "".join(c for c in name if c.isprintable())[:200] or "file", 0, "", options, kind=kind
+    )
     digest = hashlib.sha256()
     try:
         with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,6 +1,12 @@
-"""The import of an upload: at once where it is small, as a job where it is not."""
+"""The import of an upload: at once where it is small, as a job where it is not.
+
+What a file may hold is said by importers; other apps add theirs in their ready().
+"""
 
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from .. import jobs, lifecycle
 from ..models import Job, Study
@@ -14,29 +20,57 @@ from .writing import Moved
 
 KIND = "import"
 SMALL_BYTES = 2 * 1024 * 1024
-READABLE = (Moved, lifecycle.NotNow, PromptInUse, uploads.UploadRefused)
+READABLE = (Moved, lifecycle.NotNow, lifecycle.NotReady, PromptInUse, uploads.UploadRefused)
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One kind of file. ``read`` takes (study, path) and filename, options as JSON, by, is_dry_run, agreed, progress, job.
+
+    ``refusal``: why a study takes no such file now, '' where it does. ``page``: the name of the page on which a file is chosen.
+    """
+
+    read: Callable[..., Report]
+    refusal: Callable[[Study], str]
+    page: str
+    confirm: str = "Write it into the study"
+
+
+def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> Report:
+    return import_file(study, path, options=Options.from_json(options), **how)
+
+
+def no_draft(study: Study) -> str:
+    return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
+
+
+IMPORTERS = {"stimuli": Importer(read_stimuli, no_draft, "import")}
+
+
+def importer_of(upload: Upload) -> Importer:
+    return IMPORTERS[upload.kind]
+
+
+def _read(study: Study, upload: Upload, by, progress: Progress, **how: Any) -> Report:
+    return importer_of(upload).read(
+        study, upload.path, filename=upload.filename, options=upload.options, by=by, progress=progress, **how
+    )
 
 
 def look(study: Study, upload: Upload, by, progress: Progress = no_progress) -> None:
     """The dry run; its report is kept beside the file."""
     _check(upload)
-    report = import_file(
-        study, upload.path, filename=upload.filename, options=Options.from_json(upload.options), by=by, is_dry_run=True,
-        progress=progress,
-    )  # fmt: skip
+    report = _read(study, upload, by, progress, is_dry_run=True)
     upload.report, upload.fault = report.as_json(), ""
     upload.save()
 
 
-def confirm(study: Study, upload: Upload, by, progress: Progress = no_progress) -> None:
+def confirm(study: Study, upload: Upload, by, progress: Progress = no_progress, job: Job | None = None) -> None:
     """Write what the dry run reported. Where the study has moved on since, keep a new report to look at, and raise Moved."""
     _check(upload)
     agreed = Report.from_json(upload.report).outcome() if upload.report else None
     try:
-        report = import_file(
-            study, upload.path, filename=upload.filename, options=Options.from_json(upload.options), by=by, agreed=agreed,
-            progress=progress,
-        )  # fmt: skip
+        report = _read(study, upload, by, progress, agreed=agreed, job=job)
     except Moved as moved:
         look(study, upload, by, progress)
         upload.is_confirmed, upload.fault = False, str(moved)
@@ -58,7 +92,8 @@ def start(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None
     # Two confirmations at once give one job; one after a fault gives another.
     attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
     job = jobs.submit(
-        KIND, study=study, by=by, request_token=f"import-{upload.token}-{attempt}", upload=upload.token, is_confirmed=is_confirmed
+        KIND, study=study, by=by, request_token=f"import-{upload.token}-{attempt}", upload=upload.token, is_confirmed=is_confirmed,
+        filename=upload.filename, sha256=upload.sha256,
     )  # fmt: skip
     upload.job, upload.fault = str(job.code), ""
     upload.save()
@@ -93,7 +128,10 @@ def run(job: Job, progress: jobs.Progress) -> dict:
         )
     is_confirmed = bool(job.arguments["is_confirmed"])
     if not (is_confirmed and upload.is_confirmed):
-        (confirm if is_confirmed else look)(job.study, upload, job.by, progress)
+        if is_confirmed:
+            confirm(job.study, upload, job.by, progress, job)
+        else:
+            look(job.study, upload, job.by, progress)
     report = upload.report or {}
     return {key: report.get(key) for key in ("sha256", "rows", "counts", "is_written")} | {
         "problems": (report.get("problems") or {}).get("count", 0)

@@ -11,8 +11,10 @@ from django.test import Client
 
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
+from analysis.runs import run_analysis
 from annotators.models import Inquiry
 from studies import audit, lifecycle
+from studies.importing import uploads, work
 from studies.models import Job, StudyMember
 from tests import builders, players
 
@@ -146,6 +148,28 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     found += look(page, f"{coding}/{samples[0].pk}/change/", "coding-sample")
     found += look(page, f"{coding}/{samples[0].pk}/code/1/", "coding-item", dark=True)
     found += look(page, f"{coding}/{samples[1].pk}/code/1/", "coding-review")
+    found += page.complaints
+    assert not found, "\n".join(found)
+
+
+def test_pages_of_imported_answers_have_no_fault(page, live_server, owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = builders.draft_study(systems=("alpha", "beta"), prompts=3, owner=owner)
+    builders.add_choice(study, strategy="any", stopping="none")
+    head = "annotator,prompt_key,shown:A,shown:B,chosen\n"
+    kept = {
+        name: uploads.keep([(head + rows).encode()], "old.csv", study=study.pk, user=owner.pk, options={"columns": {}}, kind="answers")
+        for name, rows in (("good", "w1,p000,alpha,beta,beta\n"), ("bad", "w1,p009,alpha,beta,beta\nw2,p000,alpha,zoe,beta\n"))
+    }  # fmt: skip
+    base = f"{live_server.url}/studies/{study.code}/import"
+    found = look(page, f"{base}/answers/", "import-answers", dark=True)
+    for name, upload in kept.items():
+        work.start(study, upload, owner, is_confirmed=False)
+        found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
+    work.start(study, kept["good"], owner, is_confirmed=True)
+    run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
+    found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
+    found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
     found += page.complaints
     assert not found, "\n".join(found)
 

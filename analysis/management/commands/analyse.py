@@ -17,7 +17,7 @@ class Command(BaseCommand):
             "--origin",
             action="append",
             choices=["live", "robot", "imported", "test"],
-            help="answers to count (default: live)",
+            help="answers to count (default: live; imported where all were)",
         )
         parser.add_argument("--level", type=float, default=DEFAULTS["level"])
         parser.add_argument("--resamples", type=int, default=DEFAULTS["resamples"])
@@ -25,9 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         parameters = {
-            "origins": options["origin"] or DEFAULTS["origins"], "level": options["level"],
-            "resamples": options["resamples"], "star_scheme": options["stars"],
-        }  # fmt: skip
+            "level": options["level"], "resamples": options["resamples"], "star_scheme": options["stars"],
+        } | ({"origins": options["origin"]} if options["origin"] else {})  # fmt: skip
         try:
             run = run_analysis(study_of(options["study"]), parameters, progress=self._say(options["verbosity"]))
         except (BadParameters, Busy) as error:

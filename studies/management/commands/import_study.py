@@ -1,4 +1,4 @@
-"""`heval import`: stimuli and ready-made batches from a file into a draft, or a new study from a file."""
+"""`heval import`: stimuli and ready-made batches from a file into a draft, a new study from a file, answers given elsewhere."""
 
 import json
 import sys
@@ -12,13 +12,13 @@ from django.db import transaction
 from studies import lifecycle
 from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
 from studies.declared import SettingsRefused
-from studies.importing import Moved, Options, Report, import_file
+from studies.importing import Moved, Options, Report, import_file, work
 from studies.models import Arm, Study, StudyMember
 from studies.preparation import PromptInUse
 
 
 class Command(BaseCommand):
-    help = "Read prompts, outputs and ready-made batches from a file into a draft, or a whole study (a bundle) into a new one."
+    help = "Read prompts, outputs and ready-made batches from a file into a draft, a whole study (a bundle) into a new one, or answers that were given elsewhere."
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="the code of a draft, or “new”")
@@ -38,6 +38,11 @@ class Command(BaseCommand):
         parser.add_argument("--pairs-by", default="", help="attributes in which the texts of a pair are equal: a,b,c")
         parser.add_argument("--pairs-within", type=int, default=1, help="words by which their lengths may differ")
         parser.add_argument("--pairs-most", type=int, default=0, help="pairs at most; 0 for all")
+        parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
+        parser.add_argument(
+            "--column", action="append", default=[], metavar="OURS=THEIRS",
+            help="with --answers: what a column is called in the file; may be repeated",
+        )  # fmt: skip
         parser.add_argument(
             "--owner", default="", help="the user name of who owns a new study, and stands in the audit log"
         )
@@ -52,8 +57,13 @@ class Command(BaseCommand):
             self._read_bundle(path, by, options)
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
+        if options["column"] and not options["answers"]:
+            raise CommandError("--column names a column of answers; say --answers too.")
         if names and not options["pairs"]:
             raise CommandError("--pairs-by names attributes; say --pairs too.")
+        if options["answers"]:
+            self._read_answers(path, by, options)
+            return
         try:
             how = Options(
                 options["batches"], options["creates_systems"], options["allows_empty"], options["replaces_changed"],
@@ -65,6 +75,9 @@ class Command(BaseCommand):
             study, report = self._imported(options["study"], path, how, by, options["dry_run"])
         except (lifecycle.NotNow, Moved, PromptInUse) as refused:
             raise CommandError(str(refused)) from None
+        self._end(report, study, options)
+
+    def _end(self, report: Report, study: str | None, options) -> None:
         if options["json"]:
             self.stdout.write(json.dumps(report.as_json() | {"study": study}, indent=1, ensure_ascii=False))
         else:
@@ -86,6 +99,22 @@ class Command(BaseCommand):
             if not report.is_written:
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
+
+    def _read_answers(self, path: Path, by, options) -> None:
+        study = self._study(options["study"])
+        columns: dict[str, str] = {}
+        for pair in options["column"]:
+            ours, equals, theirs = pair.partition("=")
+            if not equals or ours in columns:
+                raise CommandError(f"--column {pair}: write OURS=THEIRS, each name of ours once.")
+            columns[ours] = theirs
+        try:
+            report = work.IMPORTERS["answers"].read(
+                study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
+            )
+        except (lifecycle.NotNow, lifecycle.NotReady, Moved, SettingsRefused) as refused:
+            raise CommandError(str(refused)) from None
+        self._end(report, str(study.code), options)
 
     def _read_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:
@@ -126,7 +155,7 @@ class Command(BaseCommand):
         out = self.stdout.write
         out(f"{report.filename}: {report.rows:,} rows")
         for kind, count in report.counts.items():
-            out(f"  {kind:<8} {count.new:>7,} new {count.same:>7,} the same {count.changed:>7,} changed")
+            out(f"  {kind:<10} {count.new:>7,} new {count.same:>7,} the same {count.changed:>7,} changed")
         for finding in report.findings:
             out(f"- {finding.text}" + (f" ({finding.count:,})" if finding.examples else ""))
             for example in finding.examples[:5]:

@@ -1,0 +1,315 @@
+"""Answers that were given elsewhere: read, held against the study's own pages, stored with their origin, and told apart everywhere."""
+
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from analysis.exports import csv_blocks
+from analysis.flat import Selection
+from analysis.report import build_report, default_origins
+from annotators.importing import Options, import_answers
+from annotators.models import Annotator, Assignment, Response
+from annotators.monitor import days, places, progress_of
+from studies import jobs, lifecycle
+from studies.design import mismatch
+from studies.importing import Moved, uploads, work
+from studies.models import Design, Item, Job, Study
+from tests import builders
+from tests.builders import add_choice, add_humanlike, add_rating, add_spa, add_survey, draft_study, user
+
+pytestmark = pytest.mark.django_db
+
+HEAD = "annotator,prompt_key,shown:A,shown:B,chosen,time\n"
+CHOICES = (
+    HEAD
+    + "w1,p002,alpha,beta,beta,2021-05-17T15:52:44Z\n"
+    + "w1,p010,beta,alpha,beta,2021-05-17T15:50:00Z\n"
+    + "w2,p002,beta,alpha,alpha,2021-05-18T10:00:00+02:00\n"
+)
+
+
+def written(tmp_path: Path, text: str, name="answers.csv") -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def choice_draft(**settings) -> Study:
+    study = draft_study(
+        systems=("alpha", "beta"), prompts=12, owner=user(), consent="", public_title="", contact="", minutes=None
+    )
+    add_choice(study, strategy="any", stopping="none", **settings)
+    return study
+
+
+def again(study: Study) -> Study:
+    return Study.objects.get(pk=study.pk)
+
+
+def words(report) -> str:
+    return " | ".join(str(problem) for problem in report.problems)
+
+
+def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
+    study = choice_draft()
+    path = written(tmp_path, CHOICES)
+    look = import_answers(study, path, is_dry_run=True)
+    assert {kind: count.new for kind, count in look.counts.items()} == {"annotators": 2, "items": 2, "answers": 3}
+    assert "freezes its design and closes it" in str(look.findings) and again(study).is_draft and not look.is_written
+    report = import_answers(study, path, by=user(), agreed=look.outcome())
+    study = again(study)
+    assert report.is_written and study.state == "closed" and study.open_to == 0 and mismatch(study) == ""
+    assert (
+        study.audit_events.filter(verb="freeze").exists() and study.audit_events.filter(verb="import answers").exists()
+    )
+    one, two = study.assignments.order_by("pk")
+    design, job = Design.objects.get(study=study), Job.objects.get(study=study, kind="import")
+    assert {(a.origin, a.design, a.source, a.batch.origin) for a in (one, two)} == {
+        ("imported", design, job, "answered")
+    }
+    assert (one.batch.claimed, one.batch.wanted, job.arguments["filename"]) == (1, 1, "answers.csv")
+    # Each in the order in which it was said, under the letters of the screen, at its time.
+    said = [
+        (r.item.prompt.key, r.chosen.output.system.name, r.label, r.position, r.received_at)
+        for r in one.responses.order_by("position")
+    ]
+    assert said == [
+        ("p010", "beta", "A", 1, datetime(2021, 5, 17, 15, 50, tzinfo=UTC)),
+        ("p002", "beta", "B", 2, datetime(2021, 5, 17, 15, 52, 44, tzinfo=UTC)),
+    ]
+    assert two.submitted_at == datetime(2021, 5, 18, 8, 0, tzinfo=UTC) and two.responses.get().label == "B"
+    assert not Annotator.objects.filter(external_id__contains="w1").exists()
+    # The same again changes nothing; p2 stands before p10.
+    assert not import_answers(study, path).has_news and Response.objects.filter(assignment__study=study).count() == 3
+    assert list(Item.objects.filter(study=study).order_by("number").values_list("prompt__key", flat=True)) == [
+        "p002",
+        "p010",
+    ]
+    # More of the same people later: assignments of their own.
+    more = import_answers(study, written(tmp_path, CHOICES + "w1,p003,alpha,beta,alpha,2021-05-19T10:00:00Z\n"))
+    assert (more.counts["answers"].new, more.counts["answers"].same, more.counts["annotators"].same) == (1, 3, 2)
+    assert (
+        list(study.assignments.order_by("pk").values_list("ordinal", flat=True)) == [1, 1, 2] and mismatch(study) == ""
+    )
+    # What was said is never said otherwise.
+    other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"))
+    assert "stored with another answer" in words(other) and not other.is_written
+    with pytest.raises(lifecycle.NotNow):
+        lifecycle.request_launch(study)
+
+
+def test_imported_answers_are_told_apart(tmp_path, client):
+    study = choice_draft()
+    import_answers(study, written(tmp_path, CHOICES), by=user())
+    study = again(study)
+    progress = progress_of([study.pk])[study.pk]
+    assert (progress.submitted, progress.imported, progress.last_at) == (0, 2, None)
+    assert places(study)[0].submitted == 0 and days(study) == []
+    assert default_origins(study) == ["imported"]
+    result = build_report(study, {"resamples": 99})
+    assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
+    assert not result["confirmatory"]["is_confirmatory"] and "given elsewhere" in result["confirmatory"]["reasons"][0]
+    (source,) = result["data"]["sources"]
+    assert (source["filename"], source["assignments"], len(source["sha256"])) == ("answers.csv", 2, 64)
+    assert build_report(study, {"resamples": 99, "origins": ["live"]})["n"]["submitted"] == 0
+    lines = b"".join(csv_blocks("responses", Selection(study))).decode().splitlines()
+    origin = lines[0].split(",").index("origin")
+    assert [line.split(",")[origin] for line in lines[1:]] == ["imported"] * 3
+    table = b"".join(csv_blocks("assignments", Selection(study))).decode().splitlines()
+    assert {line.split(",")[table[0].split(",").index("seconds")] for line in table[1:]} == {""}
+    client.force_login(user())
+    assert "and 2 imported" in client.get(reverse("admin:studies_study_changelist")).content.decode()
+    page = client.get(reverse("analyses", args=[study.code])).content.decode()
+    assert 'value="imported" id="id_origins_2" checked' in page, page
+    rest = client.get(f"/api/v1/studies/{study.code}/assignments/")
+    assert {row["origin"] for row in rest.json()["results"]} == {"imported"}
+
+
+def test_all_protocols_take_what_their_pages_ask(tmp_path):
+    study = draft_study(systems=("alpha", "beta"), prompts=4, owner=user())
+    spa = add_spa(study, position=1, m=2)
+    rating = add_rating(study, position=2, reuses=spa, m=1)
+    rating.questions.update(skip_reasons=[{"key": "cannot", "label": "Cannot judge"}])
+    add_humanlike(study, position=3, m=2)
+    boxes = {"kind": "multiple", "options": [{"key": "a", "label": "A"}, {"key": "b", "label": "B"}]}
+    survey = [{"key": "seen", "text": "Which?", "scale": boxes}, builders.COMMENT]
+    add_survey(study, position=4, questions=survey)
+    rows = [
+        {"question": "beta-alpha", "value": 70, "label": "BA"},
+        {"question": "alpha-beta", "value": "35.0"},
+        {
+            "question": "overall",
+            "prompt_key": "p001",
+            "system": "alpha",
+            "value": 4,
+            "shown:A": "beta",
+            "shown:B": "alpha",
+        },
+        {"question": "overall", "prompt_key": "p001", "system": "beta", "skip_reason": "cannot"},
+        {"question": "source", "prompt_key": "p002", "system": "beta", "value": 1},
+        {"question": "why", "prompt_key": "p002", "system": "beta", "text": "It rambles."},
+        {"question": "seen", "choice": "a", "value": 1},
+        {"question": "seen", "choice": "b", "value": 0},
+        {"question": "comment", "text": "=SUM(1)"},
+    ]
+    lines = "".join(json.dumps({"annotator": "w1"} | row) + "\n" for row in rows)
+    path = written(tmp_path, lines, "answers.jsonl")
+    report = import_answers(study, path)
+    assert report.is_written, words(report)
+    stored = {(r.question.key, r.slot): r for r in Response.objects.filter(assignment__study=study)}
+    by_key = {key: r for (key, _), r in stored.items()}
+    assert len(stored) == 9 and by_key["alpha-beta"].value == Decimal(35) and by_key["beta-alpha"].label == "BA"
+    alpha = next(r for r in stored.values() if r.question.key == "overall" and r.value == 4)
+    assert (alpha.label, alpha.exposure.output.system.name, alpha.item.section) == ("B", "alpha", spa)
+    assert by_key["why"].text == "It rambles." and by_key["why"].item.section.protocol == "humanlike"
+    assert {(r.choice, r.value) for r in stored.values() if r.question.key == "seen"} == {("a", 1), ("b", 0)}
+    assert not import_answers(again(study), path).has_news
+    changed = lines.replace('"choice": "b", "value": 0', '"choice": "b", "value": 1')
+    assert "another answer" in words(import_answers(again(study), written(tmp_path, changed, "b.jsonl")))
+
+
+def test_a_follow_up_is_only_taken_after_its_answer(tmp_path):
+    study = draft_study(systems=("alpha", "beta"), prompts=4)
+    add_humanlike(study)
+    head = "annotator,question,prompt_key,system,value,text\n"
+    wrong = written(tmp_path, head + "w1,source,p001,beta,4,\nw1,why,p001,beta,,It rambles.\n")
+    assert "row 3, column “question”: “why” is not asked after" in words(import_answers(study, wrong))
+
+
+def test_the_files_own_column_names(tmp_path):
+    study = choice_draft()
+    text = "worker,pair_id,model_a,model_b,choice,chosen_model,work_seconds\nw1,p001,alpha,beta,B,beta,7\nw2,p001,beta,alpha,B,alpha,9\n"
+    path = written(tmp_path, text)
+    lines = "annotator = worker\nprompt_key=pair_id\nshown:A = model_a\nshown:B = model_b\nlabel = choice\n\nchosen = chosen_model"
+    report = import_answers(study, path, options=Options.from_text(lines))
+    assert report.is_written, words(report)
+    assert [f.examples for f in report.findings if f.kind == "ignored_columns"] == [("work_seconds",)]
+    assert set(Response.objects.values_list("label", flat=True)) == {"B"}
+    # Without times nobody knows when, or in which order.
+    assert set(Response.objects.values_list("position", flat=True)) == {None}
+    # The letter alone names what was chosen, where the file says what stood there.
+    other = choice_draft()
+    assert import_answers(other, path, options=Options.from_text(lines.rpartition("\n")[0])).is_written
+    assert {r.chosen.output.system.name for r in Response.objects.filter(assignment__study=other)} == {"alpha", "beta"}
+
+
+def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
+    from annotators.assign import withdraw
+
+    study = choice_draft()
+    import_answers(study, written(tmp_path, CHOICES))
+    withdraw(Assignment.objects.filter(study=study).order_by("pk").first())
+    report = import_answers(again(study), written(tmp_path, CHOICES))
+    assert not report.has_news and [f.kind for f in report.findings if f.kind == "gone"] == ["gone"]
+
+
+@pytest.mark.parametrize("state", ["launched", "paused", "closing"])
+def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
+    study = builders.choice_study(by=user())
+    if state == "paused":
+        lifecycle.pause(study)
+    if state == "closing":
+        lifecycle.close(study)
+    with pytest.raises(lifecycle.NotNow, match="still collects"):
+        import_answers(again(study), written(tmp_path, CHOICES))
+    client.force_login(user())
+    address = reverse("import_answers", args=[study.code])
+    assert "still collects" in client.get(address).content.decode()
+    assert client.post(address).status_code == 409
+
+
+def test_never_beside_answers_of_the_studys_own(tmp_path):
+    study = builders.choice_study()
+    Assignment.objects.create(
+        study=study, batch=study.batches.first(), annotator=Annotator.objects.create(pool="p", external_id="x"),
+        design=study.designs.get(),
+    )  # fmt: skip
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    with pytest.raises(lifecycle.NotNow, match="answers of its own"):
+        import_answers(again(study), written(tmp_path, CHOICES))
+
+
+def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
+    study = choice_draft()
+    study.sections.get().questions.update(scale={"kind": "stars"})
+    study = again(study)
+    report = import_answers(study, written(tmp_path, CHOICES))
+    assert "There is no scale 'stars'" in words(report) and again(study).is_draft
+    with pytest.raises(lifecycle.NotReady):
+        lifecycle.freeze(study)
+
+
+def test_nothing_is_written_where_the_study_moved_on(tmp_path):
+    study = choice_draft()
+    look = import_answers(study, written(tmp_path, CHOICES), is_dry_run=True)
+    import_answers(study, written(tmp_path, CHOICES.replace("w2", "w3")))
+    with pytest.raises(Moved):
+        import_answers(again(study), written(tmp_path, CHOICES), agreed=look.outcome())
+
+
+def test_the_pages_look_first_then_write(client, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = choice_draft()
+    client.force_login(user())
+    address = reverse("import_answers", args=[study.code])
+    page = client.get(address).content.decode()
+    assert "freezes its design and closes it" in page and "Which is the better story?" in page
+    assert address in client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
+    text = CHOICES.replace("annotator", "worker")
+    bad = client.post(address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator: worker"})
+    assert bad.status_code == 400 and "line 1: write a name of ours" in bad.content.decode()
+    response = client.post(
+        address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator = worker"}
+    )
+    page = client.get(response.url).content.decode()
+    assert "Look, then confirm" in page and "w1" in page and "Write the answers" in page and again(study).is_draft
+    done = client.post(response.url, {"confirm": "1"}, follow=True).content.decode()
+    assert "All of it was written" in done and again(study).state == "closed"
+    assert Response.objects.filter(assignment__study=study).count() == 3
+    client.post(response.url, {"confirm": "1"})
+    assert study.audit_events.filter(verb="import answers").count() == 1
+
+
+def test_a_large_file_is_a_job_that_can_be_run_twice(settings, tmp_path, monkeypatch):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    monkeypatch.setattr(work, "SMALL_BYTES", 10)
+    study = choice_draft()
+    upload = uploads.keep(
+        [CHOICES.encode()], "a.csv", study=study.pk, user=user().pk, options={"columns": {}}, kind="answers"
+    )
+    work.start(study, upload, user(), is_confirmed=False)
+    jobs.run_waiting()
+    upload = uploads.kept(upload.token, study.pk)
+    job = work.start(study, upload, user(), is_confirmed=True)
+    jobs.run_waiting()
+    job.refresh_from_db()
+    assert (job.state, job.result["is_written"], job.total) == ("done", True, 3), job.error
+    assert set(study.assignments.values_list("source", flat=True)) == {job.pk}
+    assert build_report(again(study), {"resamples": 99})["data"]["sources"][0]["filename"] == "a.csv"
+    Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
+    jobs.run_waiting()
+    assert Response.objects.filter(assignment__study=study).count() == 3
+
+
+def test_the_command(tmp_path):
+    study = choice_draft()
+    path = written(tmp_path, CHOICES.replace("annotator", "worker"))
+    out = io.StringIO()
+    arguments = ["import_study", str(study.code), str(path), "--answers", "--column", "annotator=worker"]
+    call_command(*arguments, "--dry-run", stdout=out)
+    assert "annotators       2 new" in out.getvalue() and again(study).is_draft
+    call_command(*arguments, "--json", stdout=(out := io.StringIO()))
+    assert json.loads(out.getvalue())["is_written"]
+    for wrong, message in ((["--column", "x"], "OURS=THEIRS"), (["--column", "people=worker"], "there is no “people”")):
+        with pytest.raises(CommandError, match=message):
+            call_command("import_study", str(study.code), str(path), "--answers", *wrong)
+    with pytest.raises(CommandError, match="--answers too"):
+        call_command("import_study", str(study.code), str(path), "--column", "annotator=worker")

@@ -1,0 +1,172 @@
+"""The published labels of Dynamic Human Evaluation on their real pairs: stimuli and answers imported, analysed, and the paper's figures printed.
+
+``python -m tests.dialogues`` does it in a fresh SQLite database and prints what each step took. Pairs and labels have no licence
+and lie beside the project; the paper's third batch is not among them. The report has one delta, so each delta is a study.
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.papers.dynamic import DELTAS, FILES, KAPPA, RELEASED, TABLE_6, TABLE_7, confidence
+
+DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+# The file's names of the columns.
+COLUMNS = {
+    "annotator": "worker", "prompt_key": "pair_id", "shown:A": "model_a", "shown:B": "model_b", "chosen": "chosen_model",
+    "label": "choice", "time": "submitted_utc",
+}  # fmt: skip
+LINES = {
+    "7 workers": "7 Workers", "5 workers": "5 Workers", "max three workers": "Max 3 Workers", "one worker": "One Worker",
+}  # fmt: skip
+
+
+def rows_of(batch: str) -> Iterator[dict[str, str]]:
+    with (DATA / FILES[batch]).open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def write_stimuli(batch: str, path: Path) -> Path:
+    """The pairs in the import format: a prompt without words, and the sentence of each system."""
+    pairs = {row["pair_id"]: row for row in rows_of(batch)}
+    with path.open("w", encoding="utf-8") as file:
+        for key, row in pairs.items():
+            outputs = {row["model_a"]: row["sentence_a"], row["model_b"]: row["sentence_b"]}
+            attributes = {name: row[name] for name in ("sentiment", "verb_tense", "pronoun")}
+            file.write(json.dumps({"prompt_key": key, "outputs": outputs, "attributes": attributes}) + "\n")
+    return path
+
+
+def draft(owner, batch: str, delta: float):
+    """The paper's comparison without people to come: any number of labels an item, no stopping, CGA expected to be better."""
+    from studies.models import Arm, Contrast, Question, Section, Study, StudyMember, System
+
+    study = Study.objects.create(owner=owner, title=f"{batch}, {confidence(delta)}", seed=2021)
+    StudyMember.objects.create(study=study, user=owner, role=StudyMember.Role.OWNER)
+    Arm.objects.create(study=study, name="all")
+    systems = {name: System.objects.create(study=study, name=name) for name in ("CGA", batch.split()[0])}
+    section = Section.objects.create(
+        study=study, position=1, protocol="two_choice", m=1,
+        settings={"noun": "sentence", "strategy": "any", "stopping": "none", "delta": delta},
+    )  # fmt: skip
+    Question.objects.create(
+        section=section, position=1, key="better", text="Which sentence is more natural?", scale={"kind": "output"},
+        help="Could a native speaker have written it?",
+    )  # fmt: skip
+    Contrast.objects.create(study=study, x=systems["CGA"], y=systems[batch.split()[0]], expected=">")
+    return study
+
+
+def found_in(result: dict) -> dict[str, float]:
+    """The figures of a report that the paper prints too, by name."""
+    made: dict[str, float] = {}
+    for block in result["blocks"]:
+        for estimate in block["estimates"]:
+            if block["name"] == "choice.agreement":
+                made[estimate["estimand"]] = estimate["estimate"]
+            if block["name"] == "choice.replay":
+                line = f"{LINES.get(estimate['settings']['system'], estimate['settings']['system'])}, {block['mode']}"
+                made[line] = estimate["estimate"]
+                made[f"{line}, share decided"] = estimate["detail"]["share_decided"]
+            if block["name"] == "choice.preference":
+                made[f"share of x, {block['mode']}"] = estimate["estimate"]
+    return made
+
+
+def print_figures(batch: str, delta: float, found: dict[str, float]) -> None:
+    place = DELTAS.index(delta)
+    print(f"  {batch}, 1 - delta = {confidence(delta)} (ours / published)")
+    by_side, by_system = (found[f"Fleiss' kappa by {coding}"] for coding in ("side of the screen", "system"))
+    print(f"    Fleiss' kappa by side {by_side:.4f} / {KAPPA[batch]}, by system {by_system:.4f} / not printed")
+    for line, published in TABLE_6[batch].items():
+        share = found[f"{line}, paper, share decided"]
+        table_7 = (
+            f", {share:.1%} decide / {TABLE_7[place]:.0%}" if line == "One Worker" and batch != "V1 vs CGA" else ""
+        )
+        print(f"    Table 6, {line:14} crossing that stays {found[f'{line}, paper']:7.1f} / {published[place]}{table_7}; "
+              f"first crossing {found[f'{line}, recommended']:7.1f}")  # fmt: skip
+
+
+def print_published_counting(study, batch: str, delta: float) -> None:
+    """Max three as the released analysis counted it, from the answers that were imported: the report counts only labels that were wanted."""
+    import numpy as np
+
+    from analysis.claims import claims_of
+    from analysis.stats import choice
+    from analysis.stats.choice import Strategy
+    from analysis.stats.sequential import hoeffding_boundaries
+
+    given = claims_of(study, ["imported"]).rows
+    item = given["item_number"].to_numpy(int)
+    votes = np.bincount(item, (given["chosen_system"] == "CGA").to_numpy(float))[1:]
+    counts = np.bincount(item)[1:]
+    strategy, rule = Strategy("max_three", counting=RELEASED[batch]), hoeffding_boundaries(len(counts), delta=delta)
+    for reading in ("stays", "first"):
+        rng = np.random.default_rng(1)
+        made = choice.resampled_effort(
+            votes.astype(int), counts, strategy, rule=rule, reading=reading, runs=1000, rng=rng
+        )
+        found = choice.effort_summary(made, mode="paper", rng=rng).estimate
+        published = f" / {TABLE_6[batch]['Max 3 Workers'][DELTAS.index(delta)]}" if reading == "stays" else ""
+        print(f"    Table 6, Max 3 Workers counted as published, reading “{reading}” {found:7.1f}{published}")
+
+
+def main() -> None:
+    import os
+    import resource
+    import tempfile
+    import time
+
+    home = tempfile.mkdtemp(prefix="heval-dialogues-")
+    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    call_command("createcachetable", verbosity=0)
+    from analysis.runs import run_analysis
+    from annotators.importing import Options as AnswerOptions
+    from annotators.importing import import_answers
+    from studies.importing import Options, import_file
+    from studies.models import Study
+    from tests.builders import user
+
+    def timed(words, work):
+        start = time.perf_counter()
+        result = work()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
+        return result
+
+    owner = user()
+    how = AnswerOptions(COLUMNS)
+
+    def played(batch: str, delta: float) -> None:
+        stimuli, answers = write_stimuli(batch, Path(home) / "pairs.jsonl"), DATA / FILES[batch]
+        study = draft(owner, batch, delta)
+        timed("pairs: 500 prompts, 1,000 outputs", lambda: import_file(study, stimuli, options=Options(), by=owner))
+        look = timed(
+            "dry run of the answers", lambda: import_answers(study, answers, options=how, by=owner, is_dry_run=True)
+        )
+        assert look.is_sound, [str(problem) for problem in look.problems][:5]
+        print("   ", {kind: count.new for kind, count in look.counts.items()}, [one.text for one in look.findings])
+        timed("answers: 5,000", lambda: import_answers(study, answers, options=how, by=owner))
+        frozen = Study.objects.get(pk=study.pk)
+        again = timed("the same again", lambda: import_answers(frozen, answers, options=how, by=owner))
+        assert not again.has_news
+        run = timed("analysis", lambda: run_analysis(frozen, None, owner))
+        for sentence in run.result["conclusions"]:
+            print("   ", sentence["text"])
+        print_figures(batch, delta, found_in(run.result))
+        print_published_counting(frozen, batch, delta)
+
+    for batch in FILES:
+        for delta in DELTAS:
+            played(batch, delta)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Five thousand published labels, imported: the report prints the paper's figures. ``python -m tests.dialogues`` prints all of them."""
+
+import pytest
+
+from analysis.report import build_report
+from annotators.importing import Options, import_answers
+from annotators.models import Response
+from studies.importing import Options as StimuliOptions
+from studies.importing import import_file
+from studies.models import Study
+from tests import dialogues
+from tests.builders import user
+
+BATCH = "V1 vs CGA"
+
+
+@pytest.mark.shared
+@pytest.mark.django_db
+def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):
+    study = dialogues.draft(user(), BATCH, 0.001)
+    import_file(study, dialogues.write_stimuli(BATCH, tmp_path / "pairs.jsonl"), options=StimuliOptions())
+    answers = shared / dialogues.FILES[BATCH]
+    report = import_answers(study, answers, options=Options(dialogues.COLUMNS))
+    assert {kind: count.new for kind, count in report.counts.items()} == {
+        "annotators": 69,
+        "items": 500,
+        "answers": 5000,
+    }
+    study = Study.objects.get(pk=study.pk)
+    result = build_report(study, {"resamples": 99})
+    found = dialogues.found_in(result)
+    # Section 5.6 prints .69, which is by side of the screen; by system the same labels give .28 (recomputed, not printed).
+    assert found["Fleiss' kappa by side of the screen"] == pytest.approx(0.6858, abs=5e-5)
+    assert found["Fleiss' kappa by system"] == pytest.approx(0.2798, abs=5e-5)
+    # Table 6: unanimous enough that 7 and 5 workers decide at the same item in every draw.
+    assert (found["7 Workers, paper"], found["5 Workers, paper"]) == (98, 70)
+    assert found["One Worker, paper"] == pytest.approx(18.3, abs=0.5)
+    # 8,754 of 10,000 by PAPER_FIGURES' count of labels; the sides as they were.
+    chosen = Response.objects.filter(assignment__study=study, chosen__output__system__name="CGA").count()
+    first = Response.objects.filter(assignment__study=study, label="A").count()
+    assert (chosen / 5000, first / 5000) == (pytest.approx(0.8754), pytest.approx(0.500, abs=5e-4))
+    assert result["flow"]["origins"] == {"imported": 69} and result["n"]["kept"] == 69
