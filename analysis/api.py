@@ -28,6 +28,7 @@ from . import bulk, exports
 from . import serializers as shapes
 from .archive import archive_stream
 from .codebook import codebook_markdown, codebook_of
+from .coding.flat import CODINGS, codings_of, keyed_rows
 from .flat import COUNTED, Selection, assignment_name, problems_in
 from .models import AnalysisRun, Figure
 from .parameters import ORIGIN, RAW, WITHDRAWN, Parameter, page, paged, read_query, whole, words
@@ -392,6 +393,27 @@ class Responses(StudyView):
         return page(request, self.values, found, n_problems=n, problems=problems)
 
 
+class Codings(StudyView):
+    """What coders said of explanations and of work, by pages, in the order in which it was stored. Coders are seats, not names."""
+
+    parameters = (
+        *paged(), ORIGIN, WITHDRAWN, Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
+    )  # fmt: skip
+
+    @documented(
+        "Codings, one flat row each", listed("Coding", shapes.CodingSerializer), parameters=parameters, tag="answers"
+    )
+    def get(self, request, code):
+        check_outcomes(self.study, self.values["origin"])
+        rows = codings_of(Selection(self.study, self.values["origin"], self.values["withdrawn"]))
+        if self.values["sample"] is not None:
+            rows = rows.filter(item__sample__number=self.values["sample"])
+        rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        names = [column.name for column in CODINGS]
+        found = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_rows(self.study, rows)]
+        return page(request, self.values, found)
+
+
 class Exclusions(StudyView):
     """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
 
@@ -616,7 +638,7 @@ class ExportView(StudyView):
     table = form = ""
 
     def selection(self) -> Selection:
-        if self.table == "responses":
+        if self.table in exports.OUTCOMES:
             check_outcomes(self.study, self.values["origin"])
         return Selection(self.study, self.values["origin"], self.values["withdrawn"])
 
@@ -688,7 +710,7 @@ class Exports(StudyView):
         serializer.is_valid(raise_exception=True)
         arguments = dict(serializer.validated_data)
         arguments["origins"] = _origins(arguments) or list(COUNTED)
-        if arguments["table"] == "responses":
+        if arguments["table"] in exports.OUTCOMES:
             check_outcomes(self.study, arguments["origins"])
         if not parquet.is_installed():
             raise NotNow(parquet.NOT_INSTALLED)

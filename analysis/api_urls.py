@@ -19,6 +19,7 @@ urlpatterns = [
     path(f"{study}batches/", api.Batches.as_view(), name="api-batches"),
     path(f"{study}assignments/", api.Assignments.as_view(), name="api-assignments"),
     path(f"{study}responses/", api.Responses.as_view(), name="api-responses"),
+    path(f"{study}codings/", api.Codings.as_view(), name="api-codings"),
     path(f"{study}exclusions/", api.Exclusions.as_view(), name="api-exclusions"),
     path(f"{study}exclusions/<int:number>/reverse/", api.ReverseExclusion.as_view(), name="api-exclusion-reverse"),
     path(f"{study}analyses/", api.Analyses.as_view(), name="api-analyses"),

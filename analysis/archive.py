@@ -15,6 +15,7 @@ from studies.design import canonical, design_of, mismatch, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
 from .codebook import codebook_markdown, codebook_of
+from .coding.flat import codings_of
 from .exports import Stream, Tally, csv_blocks, jsonl_blocks
 from .flat import Selection
 from .models import AnalysisRun, Figure
@@ -100,6 +101,9 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     yield "responses.csv", csv_blocks("responses", counted)
     yield "assignments.jsonl", jsonl_blocks("assignments", counted)
     yield "assignments.csv", csv_blocks("assignments", counted)
+    if codings_of(counted).exists():
+        yield "codings.jsonl", jsonl_blocks("codings", counted)
+        yield "codings.csv", csv_blocks("codings", counted)
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty(_analysis(run))])
         for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):

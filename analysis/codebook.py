@@ -10,6 +10,7 @@ from annotators.models import Assignment
 from studies.models import Arm, Question, Study, System
 from studies.scales import read_scale
 
+from .coding.flat import samples_of
 from .exports import TABLES
 from .flat import Column
 
@@ -24,11 +25,13 @@ def codebook_of(study: Study) -> dict[str, Any]:
         "rows": {
             "responses": "One row a judgement. Sorted by assignment, then in the order in which answers were stored.",
             "assignments": "One row an annotator with a batch, also where nothing was answered. Sorted by claim.",
+            "codings": "One row a coding of an explanation, or of an annotator's work. Sorted by sample, item, coder and revision.",
         },
         "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
         "origins": {value: str(label) for value, label in Assignment.Origin.choices},
         "questions": _questions(study),
+        "samples": samples_of(study),
         "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
         "arms": [
             {"name": arm.name, "condition": arm.condition, "domain": arm.domain, "systems": sorted(s.name for s in arm.systems.all())}
@@ -112,6 +115,17 @@ def codebook_markdown(study: Study) -> str:
         f"- {_inline(a['name'])}: {a['condition']}{', ' + _inline(a['domain']) if a['domain'] else ''}"
         for a in book["arms"]
     ]
+    for sample in book["samples"]:
+        lines += ["", f"## Coding sample {sample['sample']}: {sample['kind']}", ""]
+        lines += [
+            f"{sample['per_arm']} of each arm, origin {sample['origin']}. Rule: {_inline(sample['rule_words'])}.",
+            "",
+        ]
+        lines += ["| label | name | category | meaning |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| {key} | {_inline(name)} | {_inline(category)} | {_inline('; '.join(filter(None, words)))} |"
+            for category, key, name, *words in sample["codebook"]["labels"]
+        ]
     return "\n".join(lines) + "\n"
 
 

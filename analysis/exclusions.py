@@ -517,7 +517,6 @@ def flow(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
     return {
         "unit": "assignment",
         "arrived": len(assignments),
-        "origins": dict(sorted(Counter(assignments["origin"]).items())),
         "turned_away": reasons.get("full", 0),
         "started": len(assignments) - reasons.get("full", 0),
         "released": {reason: n for reason, n in sorted(reasons.items()) if reason != "full"},

@@ -21,6 +21,7 @@ from django.db.models import Q, QuerySet
 
 from annotators.models import Assignment, Response
 
+from .coding.flat import CODINGS, coding_rows, codings_of
 from .flat import (
     ANSWER,
     ASSIGNMENTS,
@@ -34,7 +35,6 @@ from .flat import (
     answers,
     answers_of,
     compiled,
-    count_of,
     moment,
     problems_in,
     raw_rows,
@@ -43,7 +43,9 @@ from .flat import (
 )
 from .snapshot import AT_ONCE, snapshot
 
-TABLES: dict[str, tuple[Column, ...]] = {"responses": RESPONSES, "assignments": ASSIGNMENTS}
+TABLES: dict[str, tuple[Column, ...]] = {"responses": RESPONSES, "assignments": ASSIGNMENTS, "codings": CODINGS}
+# What tells of outcomes, and is hidden while a study collects.
+OUTCOMES = frozenset({"responses", "codings"})
 LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
 # Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
 _AS_JSON = (
@@ -182,7 +184,20 @@ def assignment_lines(form: Format, selection: Selection) -> Iterator[bytes]:
             yield opening + form.cells(ASSIGNMENTS, (*seat.who, *seat.times)) + end
 
 
-LINES = {"responses": response_lines, "assignments": assignment_lines}
+def coding_lines(form: Format, selection: Selection) -> Iterator[bytes]:
+    """Every coding of the selection as a line."""
+    opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
+    for cells in coding_rows(selection):
+        yield opening + form.cells(CODINGS, cells) + end
+
+
+LINES = {"responses": response_lines, "assignments": assignment_lines, "codings": coding_lines}
+
+
+def count_of(name: str, selection: Selection) -> int:
+    """How many rows an export has."""
+    rows = {"responses": selection.responses, "assignments": selection.assignments, "codings": codings_of(selection)}
+    return rows[name].count()
 
 
 @dataclass(slots=True)
@@ -297,7 +312,7 @@ class Stream:
 def stream(name: str, form: str, selection: Selection, *, raw: bool = False) -> Stream:
     """A table as a stream; ``prepared`` is its number of rows."""
     options = {"raw": raw} if form == "csv" else {}
-    return Stream(lambda: BLOCKS[form](name, selection, **options), lambda: count_of(selection, TABLES[name]))
+    return Stream(lambda: BLOCKS[form](name, selection, **options), lambda: count_of(name, selection))
 
 
 def sha256_of(name: str, form: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:

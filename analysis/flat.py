@@ -387,8 +387,3 @@ def problems_in(selection: Selection) -> tuple[int, list[dict[str, str]]]:
         {"assignment": assignment_name(code), "slot": slot, "column": "value", "message": "is no number; left empty"}
         for code, slot in raw_rows(first)
     ]
-
-
-def count_of(selection: Selection, columns: Sequence[Column]) -> int:
-    """How many rows an export of these columns has."""
-    return (selection.responses if columns is RESPONSES else selection.assignments).count()

@@ -15,8 +15,9 @@ from django.db import connections
 from studies import jobs
 from studies.models import Job
 
-from .exports import TABLES
-from .flat import Selection, answers, answers_of, compiled, count_of, moment, seats
+from .coding.flat import coding_rows
+from .exports import TABLES, count_of
+from .flat import Selection, answers, answers_of, compiled, moment, seats
 from .snapshot import snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it with: pip install 'heval[parquet]'"
@@ -45,8 +46,8 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
     }  # fmt: skip
     columns = TABLES[name]
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
-    total, done = count_of(selection, columns), 0
-    rows = _responses(selection) if name == "responses" else _assignments(selection)
+    total, done = count_of(name, selection), 0
+    rows = {"responses": _responses, "assignments": _assignments, "codings": coding_rows}[name](selection)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while some := list(islice(rows, ROWS_AT_ONCE)):
             cells = zip(*some, strict=True)

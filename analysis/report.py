@@ -24,8 +24,10 @@ from studies.protocols import REGISTRY, Block
 from . import choice_report, exclusions, sentences, tables
 from .attrition import attrition
 from .claims import Claims, claims_of
+from .coding.flat import codings_sha256
 from .coding.report import Sample, read_samples
 from .coding.report import blocks as coding_blocks
+from .flat import Selection
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
 from .snapshot import snapshot
@@ -62,6 +64,7 @@ class Read:
     data_sha256: str
     samples: list[Sample]
     sources: list[dict[str, Any]]
+    codings: tuple[str, int]
     claims: Claims | None = None
 
 
@@ -130,6 +133,7 @@ def build_report(
     study = read.study
     progress(1, 5, "Applying the exclusion rules")
     flow = exclusions.flow(read.applied, read.assignments)
+    flow["origins"] = dict(sorted(Counter(read.assignments["origin"]).items()))
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in read.applied]
     seed = seed_hex(str(study.code), "report", made, read.data_sha256, rules, read.design_now)
     hidden = _hidden(study, made["origins"])
@@ -160,7 +164,10 @@ def build_report(
         "seed": seed,
         "code_version": code_version(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
-        "data": {"responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"], "sources": read.sources},
+        "data": {
+            "responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"], "sources": read.sources,
+            "codings_n": read.codings[1], "codings_sha256": read.codings[0] if read.codings[1] else "",
+        },
         "design": {"versions": read.versions, "mismatch": read.mismatch, "now_sha256": read.design_now},
         "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
         "confirmatory": _confirmatory(read, made),
@@ -203,7 +210,7 @@ def _read(study: Study, origins: list[str]) -> Read:
     return Read(
         study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
-        sources_of(study) if Assignment.Origin.IMPORTED in origins else [],
+        sources_of(study) if Assignment.Origin.IMPORTED in origins else [], codings_sha256(Selection(study, tuple(origins))),
         claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
 

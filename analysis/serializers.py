@@ -10,6 +10,7 @@ from studies.design import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.texts import TextRefused, clean_name, clean_text, is_blank
 
+from .coding.flat import CODINGS
 from .flat import ASSIGNMENTS, RESPONSES, Column
 from .models import AnalysisRun
 
@@ -187,6 +188,7 @@ def flat_serializer(name: str, columns: tuple[Column, ...]) -> type[serializers.
 
 ResponseSerializer = flat_serializer("Response", RESPONSES)
 AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENTS)
+CodingSerializer = flat_serializer("Coding", CODINGS)
 
 
 class ExclusionSerializer(serializers.Serializer):
@@ -252,7 +254,7 @@ class AnalysisRequestSerializer(serializers.Serializer):
 class ExportRequestSerializer(_Strict, serializers.Serializer):
     """An export made by a job."""
 
-    table = serializers.ChoiceField(["responses", "assignments"], default="responses")
+    table = serializers.ChoiceField(["responses", "assignments", "codings"], default="responses")
     format = serializers.ChoiceField(["parquet"], default="parquet")
     origins = serializers.ListField(child=serializers.CharField(max_length=10), required=False, max_length=4)
     withdrawn = YesNo(default=False)

@@ -124,6 +124,7 @@ class ShownPage:
     items: tuple[ShownItem, ...]
     fields: tuple[ShownField, ...]
     labels: tuple[str, ...]
+    said: str = ""
 
     @property
     def all_fields(self) -> list[ShownField]:
@@ -187,6 +188,7 @@ def shown_page(
         items=_items(assignment, page, about),
         fields=tuple(about.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
+        said=page.said,
     )  # fmt: skip
 
 

@@ -4,18 +4,25 @@ The run of copied words is that of the rule ``copied_text``.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..exclusions import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokens_of
 
-COPIED, SHORT, DUPLICATE = "copied", "short", "duplicate"
+COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 WORDS = {
     COPIED: "words of the text stand in it",
     SHORT: "hardly a word",
     DUPLICATE: "others wrote the same",
+    NEAR: "another wrote nearly the same",
 }
 FEWEST_TOKENS = 3
 DUPLICATES = 2
+# Nearly the same: more than this share of an explanation's runs of five words stand in one explanation of somebody else.
+GRAM, NEAR_SHARE = 5, 0.5
+FEWEST_GRAMS = 4
+# With so many writers of one run the first of them stand for all: whoever copied it shares as much with these.
+MOST_WRITERS = 50
 # Answers that fill a box and say nothing.
 EMPTY = frozenset(
     [
@@ -49,6 +56,36 @@ def normalised(text: str) -> str:
     return " ".join(tokens_of(text))
 
 
+def grams_of(text: str) -> frozenset[tuple[str, ...]]:
+    """The runs of five words of an explanation."""
+    said = tokens_of(text[:20_000])
+    return frozenset(tuple(said[n : n + GRAM]) for n in range(len(said) - GRAM + 1))
+
+
+def near_duplicates(rows: Sequence[tuple[int, str]]) -> list[bool]:
+    """Of (annotator, text) rows: whether one of somebody else holds more than ``NEAR_SHARE`` of its runs of five words.
+
+    Explanations with fewer than ``FEWEST_GRAMS`` runs are never: short ones are alike by chance. What is the same word for word
+    is another flag's.
+    """
+    grams = [grams_of(text) for _, text in rows]
+    writers: dict[tuple[str, ...], list[int]] = {}
+    for row, mine in enumerate(grams):
+        for gram in mine:
+            found = writers.setdefault(gram, [])
+            if len(found) < MOST_WRITERS:
+                found.append(row)
+    same = [normalised(text) for _, text in rows]
+    made = []
+    for row, (annotator, _) in enumerate(rows):
+        shared: Counter[int] = Counter(other for gram in grams[row] for other in writers[gram])
+        most = max(
+            (n for other, n in shared.items() if rows[other][0] != annotator and same[other] != same[row]), default=0
+        )
+        made.append(len(grams[row]) >= FEWEST_GRAMS and most > NEAR_SHARE * len(grams[row]))
+    return made
+
+
 def hints_of(text: str, shown: Iterable[str], others: Mapping[str, int]) -> tuple[str, ...]:
     """The flags of one explanation. ``shown``: the texts that its annotator read; ``others``: how many other annotators wrote each
     normalised explanation."""
@@ -71,9 +108,11 @@ def hints_by_row(rows: Sequence[tuple[int, str, str]], shown: Mapping[str, Seque
     writers: dict[str, set[int]] = {}
     for annotator, _, text in rows:
         writers.setdefault(normalised(text), set()).add(annotator)
+    near = near_duplicates([(annotator, text) for annotator, _, text in rows])
     found = []
-    for annotator, key, text in rows:
+    for (annotator, key, text), is_near in zip(rows, near, strict=True):
         same = normalised(text)
         others = {same: len(writers[same] - {annotator})}
-        found.append(hints_of(text, shown.get(key, ()), others))
+        flags = hints_of(text, shown.get(key, ()), others)
+        found.append((*flags, NEAR) if is_near else flags)
     return found

@@ -126,13 +126,15 @@ class LaidSection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. ``step`` tells the protocol's template which of its pages this is."""
+    """One page. ``step`` tells the protocol's template which of its pages this is; ``said``: what this annotator answered before,
+    in the words that they chose, where the page asks about it."""
 
     key: str
     section: LaidSection
     items: tuple[PageItem, ...] = ()
     questions: tuple[PageQuestion, ...] = ()
     step: str = ""
+    said: str = ""
 
     def slot(
         self,

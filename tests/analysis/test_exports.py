@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from analysis import exports, flat
 from analysis.codebook import codebook_markdown, codebook_of
+from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
 from analysis.exports import BLOCKS, TABLES
 from analysis.flat import Selection
 from annotators.models import Annotator, Assignment, PageVisit, Response
@@ -47,7 +49,15 @@ def add_text(study, text, slot="s9.q9") -> Response:
 
 @pytest.fixture
 def study(db):
-    return closed_study(user("owner"), 3)
+    study = closed_study(user("owner"), 3)
+    sample = CodingSample.objects.create(
+        study=study, number=1, kind="explanations", rule="union", codebook=EXPLANATIONS.as_json(), per_arm=1, origin="live"
+    )  # fmt: skip
+    CodingSeat.objects.create(sample=sample, number=1, user=user("coder"))
+    written = Response.objects.filter(assignment__study=study).exclude(text="").order_by("pk").first()
+    item = CodingItem.objects.create(sample=sample, number=1, assignment=written.assignment, response=written)
+    Coding.objects.create(item=item, coder=user("coder"), labels=EXPLANATIONS.keys[0])
+    return study
 
 
 # What is in them

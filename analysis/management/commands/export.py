@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analysis.archive import archive_blocks
 from analysis.codebook import codebook_markdown
-from analysis.exports import BLOCKS, TABLES, Tally
+from analysis.exports import BLOCKS, OUTCOMES, TABLES, Tally
 from analysis.flat import COUNTED, Selection, problems_in
 from analysis.parquet import NotInstalled, write_parquet
 from analysis.permissions import COLLECTING, NEVER_OUTCOMES
@@ -38,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, *, study, format, table, output, origin, withdrawn, raw, unblind, **options):
         found = _study(study)
         origins = _origins(origin)
-        shows_outcomes = format == "archive" or (format != "codebook" and table == "responses")
+        shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOMES)
         counted = set(COUNTED if format == "archive" else origins) - NEVER_OUTCOMES
         if shows_outcomes and counted and found.state in COLLECTING and not found.unblinded_at and not unblind:
             raise CommandError(

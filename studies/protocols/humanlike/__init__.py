@@ -159,7 +159,8 @@ class HumanLike(Protocol):
             if later and len(item.exposures) == 1:
                 asked = _follow_up(page, later, answers)
                 if asked:
-                    pages.append(Page(f"{page.key}f", section, (item,), asked, step="why"))
+                    said = _said(page, answers)
+                    pages.append(Page(f"{page.key}f", section, (item,), asked, step="why", said=said))
         return pages
 
     def asks(self, page):
@@ -200,12 +201,27 @@ class HumanLike(Protocol):
         return analyse(frame, sections)
 
 
+def _source_slot(page):
+    """The question who wrote the text, and its slot; (None, "") where it is not asked."""
+    asked = next((question for question in page.questions if question.key == SOURCE), None)
+    return (asked, page.slot(asked, page.items[0], page.items[0].exposures[0][0])) if asked else (None, "")
+
+
+def _said(page, answers) -> str:
+    """The words of the point that this annotator chose; '' where nothing is stored yet."""
+    asked, slot = _source_slot(page)
+    value = answers.get(slot)
+    if asked is None or value is None:
+        return ""
+    words = {point.key: point.label or point.key for point in asked.scale.points}
+    return words.get(str(int(value)), "")
+
+
 def _follow_up(page, later, answers):
     """What is asked after an answer; both questions as long as there is none (nobody gets there before), none after "cannot say"."""
-    asked = next((question for question in page.questions if question.key == SOURCE), None)
+    asked, slot = _source_slot(page)
     if asked is None:
         return ()
-    slot = page.slot(asked, page.items[0], page.items[0].exposures[0][0])
     if slot not in answers:
         return tuple(later.values())
     if answers[slot] is None:

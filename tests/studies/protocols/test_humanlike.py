@@ -1,8 +1,11 @@
 """Human or machine: what is drawn, which page follows which answer, what is told after practice, and what the checklist says."""
 
+import re
 from collections import Counter
+from decimal import Decimal
 
 import pytest
+from django.test import Client
 
 from annotators.models import Response
 from annotators.record import Elsewhere, record_page, standing_of
@@ -11,7 +14,8 @@ from studies.draw import PoolSpent, drawn_batches
 from studies.lifecycle import draw_more
 from studies.models import Arm, Item, Output, Study
 from studies.practice import PracticeRefused, delete_practice, make_practice
-from studies.protocols import REGISTRY
+from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
+from studies.scales import read_scale
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
 
@@ -331,3 +335,37 @@ def test_every_page_can_be_previewed_and_tried():
     while (key := standing_of(assignment).next_key) is not None:
         assert answered(assignment, key, comment="because").sent is None
     assert clear_tries(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
+
+
+def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():
+    """What they answered stands on the page that asks why, in the words of the point; before an answer nothing does."""
+    protocol = REGISTRY["humanlike"]
+    scale = read_scale(
+        {"kind": "likert", "labels": ["surely a person", "perhaps a person", "perhaps a program", "surely a program"]}
+    )
+    questions = tuple(
+        PageQuestion(n, n, key, key, "", scale if key == "source" else read_scale({"kind": "text"}))
+        for n, key in enumerate(("source", "why", "change"), 1)
+    )
+    section = LaidSection(1, 1, {}, questions)
+    item = PageItem(1, 7, (("A", 70),))
+    said = {}
+    for value in (None, Decimal(1), Decimal("3.0000")):
+        answers = {} if value is None else {"s1.q1.i1.A": value}
+        said[value] = [(page.step, page.said) for page in protocol.pages(section, [item], answers)]
+    assert said[None] == [("judge", ""), ("why", "")]
+    assert said[Decimal(1)] == [("judge", ""), ("why", "surely a person")]
+    assert said[Decimal("3.0000")] == [("judge", ""), ("why", "perhaps a program")]
+
+
+def test_the_follow_up_page_says_what_was_answered():
+    study = launched(humanlike_draft(domains=("news",), m=1, target_n=2))
+    assignment = claimed(study, "w")
+    client = Client()
+    first = client.get(f"/p/{assignment.code}/", follow=True)
+    while "Who do you think" not in first.content.decode():
+        address = first.request["PATH_INFO"]
+        first = client.post(address, {"go": "1"}, follow=True)
+    slot = re.search(r'name="(s\d+\.q1\.i1\.\w+)"', first.content.decode())[1]
+    page = client.post(first.request["PATH_INFO"], {slot: "3"}, follow=True).content.decode()
+    assert "You answered: <strong>Possibly machine-generated</strong>" in page and "In your own words" in page
