@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from . import jobs, lifecycle
+from .blueprints import BLUEPRINTS, BY_SLUG, draft_of
 from .bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
 from .importing import uploads, work
 from .importing.report import Report
@@ -185,8 +186,11 @@ def _shown(request, study, upload, job: Job | None, status: int = 200, fault: st
     if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
         fault = fault or job.error or "This was cancelled; nothing was written."
     importer = work.importer_of(upload)
+    findings = report.findings if report else []
     return page(
         request, "import_report", study, status, upload=upload, report=report, fault=fault or upload.fault,
+        # What cannot be undone is told above the button, the rest below it.
+        first_findings=[one for one in findings if one.kind == "freezes"], findings=[one for one in findings if one.kind != "freezes"],
         again=reverse(importer.page, args=[study.code]), confirm_words=importer.confirm,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
@@ -266,8 +270,7 @@ class BundleForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def bundle_upload(request):
     """A new draft from a bundle."""
-    if not (request.user.is_staff or request.user.is_superuser):
-        raise PermissionDenied
+    _may_create(request)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
     if form.is_bound and form.is_valid():
@@ -279,3 +282,34 @@ def bundle_upload(request):
             return HttpResponseRedirect(home_of(study))
     status = 400 if form.errors or problems else 200
     return page(request, "import_bundle", None, status, form=form, problems=problems)
+
+
+def _may_create(request) -> None:
+    if not (request.user.is_staff or request.user.is_superuser):
+        raise PermissionDenied
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def templates(request):
+    """Ready-made studies: what each follows, where it departs, and one button that makes a draft of it."""
+    _may_create(request)
+    if request.method == "POST":
+        blueprint = BY_SLUG.get(request.POST.get("template", ""))
+        if blueprint is None:
+            return page(request, "templates", None, 400, blueprints=BLUEPRINTS, fault="There is no such template.")
+        return HttpResponseRedirect(home_of(draft_of(blueprint, request.user)))
+    return page(request, "templates", None, blueprints=BLUEPRINTS)
+
+
+@login_required
+@require_safe
+def template_file(request, slug):
+    """A template as the bundle that it is, to be changed by hand and read elsewhere."""
+    _may_create(request)
+    blueprint = BY_SLUG.get(slug)
+    if blueprint is None:
+        raise Http404
+    headers = {"Content-Disposition": f'attachment; filename="{slug}.bundle.json"'}
+    return HttpResponse(blueprint.text, content_type="application/json; charset=utf-8", headers=headers)

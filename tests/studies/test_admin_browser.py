@@ -152,7 +152,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     assert not found, "\n".join(found)
 
 
-def test_pages_of_imported_answers_have_no_fault(page, live_server, owner, settings, tmp_path):
+def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_server, owner, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
     study = builders.draft_study(systems=("alpha", "beta"), prompts=3, owner=owner)
     builders.add_choice(study, strategy="any", stopping="none")
@@ -162,7 +162,8 @@ def test_pages_of_imported_answers_have_no_fault(page, live_server, owner, setti
         for name, rows in (("good", "w1,p000,alpha,beta,beta\n"), ("bad", "w1,p009,alpha,beta,beta\nw2,p000,alpha,zoe,beta\n"))
     }  # fmt: skip
     base = f"{live_server.url}/studies/{study.code}/import"
-    found = look(page, f"{base}/answers/", "import-answers", dark=True)
+    found = look(page, f"{live_server.url}/studies/templates/", "templates", dark=True)
+    found += look(page, f"{base}/answers/", "import-answers", dark=True)
     for name, upload in kept.items():
         work.start(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")

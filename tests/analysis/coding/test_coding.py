@@ -316,7 +316,24 @@ def test_the_same_words_of_one_person_are_no_duplicate():
     assert hints_by_row(rows, {}) == [("duplicate",)] * 4 + [()]
 
 
-LONG = ["the", "ending", "did", "not", "follow", "from", "what", "came", "before", "and", "nobody", "in", "it", "ever", "said", "why"]
+LONG = [
+    "the",
+    "ending",
+    "did",
+    "not",
+    "follow",
+    "from",
+    "what",
+    "came",
+    "before",
+    "and",
+    "nobody",
+    "in",
+    "it",
+    "ever",
+    "said",
+    "why",
+]
 
 
 def test_what_others_wrote_nearly_the_same_is_noticed_above_the_declared_share():

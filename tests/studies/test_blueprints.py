@@ -1,0 +1,110 @@
+"""Ready-made templates: each is a whole bundle, becomes a draft by one button, and lacks nothing but what a researcher must bring."""
+
+import json
+from importlib.resources import files
+
+import pytest
+from django.urls import reverse
+
+from studies.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
+from studies.bundle import bundle_text, read_bundle
+from studies.design import problems
+from studies.models import Output, Prompt, Study
+from studies.protocols import REGISTRY
+from tests.builders import launched, user
+from tests.players import submitted
+
+pytestmark = pytest.mark.django_db
+every = pytest.mark.parametrize("blueprint", BLUEPRINTS, ids=[one.slug for one in BLUEPRINTS])
+# What only stimuli, people to write to, or an ethics board can give.
+BROUGHT = (
+    "nobody to write to",
+    "prompts with an output of every system; there are 0",
+    "needs practice items",
+    " texts; a batch needs ",
+)
+
+
+def test_every_file_is_a_template_and_every_template_a_file():
+    names = {path.name for path in files("studies.blueprints").iterdir() if path.name.endswith(".json")}
+    assert names == {f"{slug}.json" for slug in BY_SLUG} and len(BY_SLUG) == len(BLUEPRINTS)
+    assert all(one.follows and one.departs and one.brings and one.place for one in BLUEPRINTS)
+
+
+@every
+def test_a_template_is_a_draft_that_lacks_only_what_must_be_brought(blueprint):
+    study = draft_of(blueprint, user())
+    assert study.state == "draft" and study.target_n and study.minutes and study.reward
+    blocking = [problem.text for problem in problems(study) if problem.is_blocking]
+    assert blocking and not [text for text in blocking if not any(words in text for words in BROUGHT)]
+    assert not study.prompts.exists() and not study.batches.exists()
+    # Written out again it is the same, but for the seed: two drafts of one template draw differently.
+    assert json.loads(bundle_text(study)) | {"study": None} == bundle_of(blueprint) | {"study": None}
+    assert draft_of(blueprint, user()).seed != study.seed != bundle_of(blueprint)["study"]["seed"]
+    for section in study.sections.all():
+        form = REGISTRY[section.protocol].settings_form
+        assert form is None or set(section.settings) == set(form.base_fields), section
+
+
+def test_the_papers_numbers_stand_in_them():
+    drafts = {slug: draft_of(one, user()) for slug, one in BY_SLUG.items()}
+    images = drafts["image_makers"]
+    assert list(images.sections.filter(protocol="spa").order_by("position").values_list("m", flat=True)) == [1, 2, 4, 8]
+    assert {s.settings["labels"] for s in images.sections.filter(protocol="spa")} == {"continue"}
+    assert images.exclusion_rules.get(rule="incoherent").settings["tau"] == 1.1
+    paid = {slug: (study.target_n, str(study.reward), study.minutes) for slug, study in drafts.items()}
+    assert paid["story_writers"] == (100, "5.00", 20) and paid["image_makers"] == (60, "3.00", 10)
+    assert paid["human_or_machine"][:2] == (780, "1.25") and paid["human_or_machine_trained"][0] == 1560
+    trained = drafts["human_or_machine_trained"].arms
+    assert {c: str(trained.filter(condition=c).first().reward) for c in ("none", "instructions", "examples", "comparison")} == {
+        "none": "1.25", "instructions": "1.25", "examples": "1.75", "comparison": "2.25",
+    }  # fmt: skip
+    assert set(trained.values_list("wanted", flat=True)) == {130} and trained.count() == 12
+    pairs = drafts["two_choice_sentences"]
+    assert pairs.sections.get().m * pairs.target_n == 5000 and pairs.annotators_per_batch == 10
+    for slug, n in (("rated_answers", 300), ("rated_explanations", 800), ("rated_translations", 800)):
+        assert drafts[slug].sections.get().m * drafts[slug].target_n == n
+        assert len(drafts[slug].sections.get().questions.get().scale["labels"]) == 5
+
+
+@pytest.mark.parametrize("slug", ["story_writers", "rated_answers", "two_choice_sentences"])
+def test_with_stimuli_a_template_is_launched_and_answered(slug):
+    study = draft_of(BY_SLUG[slug], user())
+    Study.objects.filter(pk=study.pk).update(contact="research@example.org", target_n=20)
+    study = Study.objects.get(pk=study.pk)
+    for n in range(40):
+        prompt = Prompt.objects.create(study=study, key=f"p{n}", text=f"Prompt {n}.")
+        Output.objects.bulk_create(
+            Output(system=system, prompt=prompt, text=f"Words of {system.pk} on {n}.") for system in study.systems.all()
+        )
+    assert submitted(launched(study, user()), "one").submitted_at
+
+
+def test_one_button_makes_a_draft_with_its_checklist(client):
+    client.force_login(user())
+    assert reverse("study_templates") in client.get(reverse("admin:studies_study_changelist")).content.decode()
+    page = client.get(reverse("study_templates")).content.decode()
+    assert page.count("Make a draft") == len(BLUEPRINTS) and "Where it departs from the paper" in page
+    done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
+    text = done.content.decode()
+    assert "Image makers (template)" in text and "there are 0" in text and "nobody to write to" in text
+    study = Study.objects.get(title="Image makers (template)")
+    assert study.owner == user() and study.members.get().role == "owner"
+    assert study.audit_events.filter(verb="import bundle").exists()
+    file = client.get(reverse("study_template", args=["image_makers"]))
+    assert read_bundle(file.content, user()).title == study.title
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "../secret", "image_makers.json", "\x00", "x" * 5000])
+def test_a_template_that_is_none_makes_nothing(client, name):
+    client.force_login(user())
+    answer = client.post(reverse("study_templates"), {"template": name})
+    assert answer.status_code == 400 and "There is no such template" in answer.content.decode()
+    assert client.post(reverse("study_templates")).status_code == 400 and not Study.objects.exists()
+    assert client.get("/studies/templates/nobody.json").status_code == 404
+
+
+def test_who_may_make_no_study_sees_no_templates(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("guest", password="x"))
+    for address in (reverse("study_templates"), reverse("study_template", args=["image_makers"])):
+        assert client.get(address).status_code == 403
