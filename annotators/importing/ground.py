@@ -126,7 +126,7 @@ def before_of(study: Study) -> Before:
         "item_id", "item__section_id", "item__prompt_id", "output_id"
     ).iterator(2000):
         shown.setdefault(item, (section, prompt, []))[2].append(output)
-    keys = {item: (section, prompt, tuple(sorted(outputs))) for item, (section, prompt, outputs) in shown.items()}
+    keys = {item: (section, prompt, tuple(outputs)) for item, (section, prompt, outputs) in shown.items()}
     found.items = set(keys.values())
     mine = Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
     for person, key, ordinal, withdrawn in mine.values_list(

@@ -22,8 +22,9 @@ class Options:
     @classmethod
     def from_json(cls, stored: object) -> "Options":
         """The record of stored options; SettingsRefused names what is none."""
-        given = stored.get("columns", {}) if isinstance(stored, dict) else None
-        if not isinstance(given, dict) or set(stored) - {"columns"}:  # type: ignore[arg-type]
+        options = stored if isinstance(stored, dict) else {"columns": None}
+        given = options.get("columns", {})
+        if not isinstance(given, dict) or set(options) - {"columns"}:
             raise SettingsRefused("options: must be an object with “columns” alone.")
         return cls(checked(given))
 

@@ -88,10 +88,8 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     assert not Annotator.objects.filter(external_id__contains="w1").exists()
     # The same again changes nothing; p2 stands before p10.
     assert not import_answers(study, path).has_news and Response.objects.filter(assignment__study=study).count() == 3
-    assert list(Item.objects.filter(study=study).order_by("number").values_list("prompt__key", flat=True)) == [
-        "p002",
-        "p010",
-    ]
+    numbered = list(Item.objects.filter(study=study).order_by("number").values_list("number", "prompt__key"))
+    assert numbered == [(1, "p002"), (2, "p010")]
     # More of the same people later: assignments of their own.
     more = import_answers(study, written(tmp_path, CHOICES + "w1,p003,alpha,beta,alpha,2021-05-19T10:00:00Z\n"))
     assert (more.counts["answers"].new, more.counts["answers"].same, more.counts["annotators"].same) == (1, 3, 2)
