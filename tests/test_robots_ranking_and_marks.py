@@ -4,9 +4,11 @@ import pytest
 
 from analysis.report import build_report
 from studies import lifecycle
+from studies.design import problems
 from studies.models import Study
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
 from tests.robots import Robot
+from tests.studies.test_bundle import read_again, sha
 from tests.test_robots import address, system_of
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +37,15 @@ def reader(name, kind, values, asked, page, robot):
     chosen = {"where": number, "category": "style", "severity": "minor", "words": ""}[part]
     assert chosen in values, (name, values)
     return chosen
+
+
+def test_a_study_with_both_comes_back_from_its_file():
+    study = draft_study(systems=("alpha", "beta"))
+    add_ranking(study, position=1, allows_ties=False)
+    study.contrasts.all().delete()
+    add_marks(study, position=2, categories="a | One\r\nb | Two | It is two", severities="x | Bad | 2.5")
+    assert sha(read_again(study)) == sha(study)
+    assert not [problem for problem in problems(study) if problem.is_blocking]
 
 
 def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):

@@ -31,6 +31,7 @@ def expert_study(*, parts=PARTS, target_n=6, days=14, **columns):
         batches_per_annotator=parts,
         **columns,
     )
+    study.arms.update(name="qqarmqq")
     add_rating(study, position=1, m=2)
     study = launched(study)
     door = recruitment(study, "invitation", settings={"people": 5, "days": days, "revoked": ""})
@@ -187,4 +188,4 @@ def test_the_list_tells_no_batch_arm_or_system():
     seen = robot.get(door)
     assert not seen.cookies and "no-store" in seen["Cache-Control"]
     text = seen.content.decode()
-    assert not [word for word in ("qqsecretqq", "alpha", "beta", ">all<", "batch") if word in text.lower()]
+    assert not [word for word in ("qqsecretqq", "qqarmqq", "alpha", "beta", "batch") if word in text.lower()]
