@@ -117,8 +117,9 @@ class Mark(Field):
         where, _, words = row.part.partition(":")
         return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": words}
 
-    def parts(self, text: str) -> tuple[Part, ...]:
-        return sentences(text)
+    def parts(self, output) -> tuple[Part, ...]:
+        """The sentences of what is shown, from which its page offers."""
+        return sentences(output.text)
 
 
 @dataclass(frozen=True, slots=True)
