@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("studies", "0006_a_stopping_rule_is_of_its_section"),
+        ("studies", "0007_a_reference_is_of_a_kind"),
     ]
 
     operations = [
