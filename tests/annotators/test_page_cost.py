@@ -12,8 +12,10 @@ from annotators.models import PageVisit
 from annotators.pages import way_of
 from annotators.record import standing_at, standing_of
 from studies.protocols import REGISTRY, Protocol
+from tests.bench.protocols import CASES, bytes_beside_stimuli, sent_on
 from tests.builders import add_rating, draft_study, humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed
+from tests.robots import Page
 
 pytestmark = pytest.mark.django_db
 PAGES = 16
@@ -44,8 +46,7 @@ def test_a_page_asks_few_queries_and_the_last_as_few_as_the_first():
     assert len(looking) == len(sending) == 1, costs
     # A savepoint in place of BEGIN and COMMIT counts for two within a test.
     assert looking.pop() <= 4 and sending.pop() <= 7
-    texts = sum(len(text) for text in re.findall(rb'<div class="words[^>]*>(.*?)</div>', costs[3][2], re.DOTALL))
-    assert len(costs[3][2]) - texts < 14 * 1024
+    assert bytes_beside_stimuli(costs[3][2]) < 14 * 1024
 
 
 def test_pages_that_follow_from_answers_ask_few_queries_and_the_last_as_few_as_the_first():
@@ -67,6 +68,27 @@ def test_pages_that_follow_from_answers_ask_few_queries_and_the_last_as_few_as_t
         looking
     )  # the first reads the plan, which is kept; a follow-up shows a text that is kept too
     assert len(set(sending[1:-1])) == 1 and sending[1] <= 9, sending
+
+
+@pytest.mark.parametrize("slug", sorted(REGISTRY))
+def test_every_page_of_every_protocol_asks_few_queries_and_has_few_bytes(slug):
+    assert slug in CASES, f"tests/bench/protocols.py measures no study of the protocol {slug}"
+    study = launched(CASES[slug](2, 1))
+    client, pages = Client(), 0
+    path = f"/p/{claimed(study, 'w', recruitment(study)).code}/"
+    path = client.get(path)["Location"]
+    while True:
+        with CaptureQueriesContext(connection) as looking:
+            page = client.get(path).content
+        if (answers := sent_on(Page(page.decode()))) is None:
+            break
+        with CaptureQueriesContext(connection) as sending:
+            sent = client.post(path, answers)
+        assert sent.status_code == 302, sent.content.decode()
+        assert len(looking) <= 6 and len(sending) <= 8, (path, [len(looking), len(sending)])
+        assert bytes_beside_stimuli(page) < 14 * 1024, path
+        path, pages = sent["Location"], pages + 1
+    assert pages and path.endswith("/done/")
 
 
 def test_no_more_is_read_at_a_late_page_than_at_an_early_one():

@@ -5,8 +5,8 @@ from django.core.management import call_command
 
 from tests.bench.study import text_of
 
-if __name__ == "__main__":
-    django.setup()
+
+def fill() -> None:
     from tests.bench.bare.models import Item
     from tests.bench.bare.urls import ITEMS
 
@@ -15,3 +15,8 @@ if __name__ == "__main__":
         Item(prompt=f"Tell of the ferry, number {n}.", left=text_of("left", n), right=text_of("right", n))
         for n in range(ITEMS)
     )
+
+
+if __name__ == "__main__":
+    django.setup()
+    fill()

@@ -11,6 +11,7 @@ MIDDLEWARE = []
 ROOT_URLCONF = "tests.bench.bare.urls"
 TEMPLATES = [
     {
+        "NAME": "bare",
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [Path(__file__).resolve().parent / "templates"],
     }

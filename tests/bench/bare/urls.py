@@ -24,7 +24,8 @@ def page(request, code, number):
     if request.method == "POST":
         Answer.objects.create(code=code, number=number, left=request.POST["left"], right=request.POST["right"])
         return HttpResponseRedirect(f"/p/{code}/{number + 1}/" if number < ITEMS else f"/p/{code}/done/")
-    return render(request, "item.html", {"item": Item.objects.get(pk=number), "number": number, "of": ITEMS})
+    shown = {"item": Item.objects.get(pk=number), "number": number, "of": ITEMS}
+    return render(request, "item.html", shown, using="bare")
 
 
 urlpatterns = [
