@@ -1,0 +1,158 @@
+"""Human or machine on texts of our own: the demo's fables, whose origin is known, under the template of that experiment.
+
+``python -m tests.origins [robots]`` plays it in a fresh SQLite database and prints what each step took, and what the report finds
+beside what was put in. The machines are word n-gram models of rising order, the human texts are those of a translation in the
+public domain (studies/demo). Robots tell each machine from the human author with a sensitivity that is set.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from studies.demo.make import HUMAN, ORDERS
+from studies.demo.quality import records
+
+DOMAIN = "stories"
+# How far the machine's texts lie from human ones for every robot, in standard deviations: the longer the runs, the harder to tell.
+SENSITIVITIES = {"order-1": 2.0, "order-2": 1.5, "order-3": 1.0, "order-5": 0.4}
+# What a robot calls a machine's: evidence above this, where human texts lie around 0.
+CUT = 0.75
+REASONS = ("It goes on and on about nothing, number {}.", "The beginning and the end fit one another, number {}.")
+
+
+def write_import_file(path: Path) -> Path:
+    """The shipped stimuli in the import format."""
+    with path.open("w", encoding="utf-8") as file:
+        for record in records():
+            entry = {
+                "prompt_key": record["key"],
+                "prompt_text": record["prompt"],
+                "domain": DOMAIN,
+                "outputs": record["outputs"],
+            }
+            file.write(json.dumps(entry) + "\n")
+    return path
+
+
+def draft(owner: Any, target_n: int):
+    """The template of the paper's untrained experiment with our machines, one an annotator, on one domain."""
+    from studies.blueprints import BY_SLUG, draft_of
+    from studies.models import Arm, ArmSystem, Study, System
+
+    study = draft_of(BY_SLUG["human_or_machine"], owner)
+    # The same draw each time; ours to write to.
+    Study.objects.filter(pk=study.pk).update(
+        title="Fables of known origin", target_n=target_n, seed=1867, contact="research@example.org",
+        consent="You take part of your own free will.",
+    )  # fmt: skip
+    ArmSystem.objects.filter(arm__study=study).delete()
+    study.arms.all().delete()
+    study.systems.exclude(name=HUMAN).delete()
+    human = study.systems.get(name=HUMAN)
+    for machine in ORDERS:
+        arm = Arm.objects.create(study=study, name=f"{DOMAIN}, {machine}", domain=DOMAIN, condition="none")
+        arm.systems.set([human, System.objects.create(study=study, name=machine)])
+    return Study.objects.get(pk=study.pk)
+
+
+def judging(author_of: dict[str, str]):
+    """Someone who reads who wrote a text off the text, with the machine's sensitivity and one cut for all."""
+
+    def answer(name, kind, values, asked, page, robot):
+        if kind == "textarea":
+            return robot.rng.choice(REASONS).format(robot.rng.randrange(10**6))
+        (text,) = page.texts[name.rsplit(".", 1)[1]]
+        evidence = SENSITIVITIES.get(author_of[text], 0.0) + robot.rng.gauss(0, 1) - CUT
+        return str(1 + (evidence > -1) + (evidence > 0) + (evidence > 1))
+
+    return answer
+
+
+def play(study, n: int) -> None:
+    from studies.models import Output
+    from tests.builders import panel
+    from tests.robots import Robot
+    from tests.stories import shown_text
+
+    rows = Output.objects.filter(system__study=study).values_list("text", "system__name")
+    answer = judging({shown_text(text): name for text, name in rows})
+    door = panel(study)
+    for number in range(n):
+        heading = Robot(f"/e/{door.key}/?who=w{number}&session=s{number}", answer, number).play()
+        assert heading == "Thank you", heading
+
+
+def expected_accuracy(d_prime: float) -> float:
+    """The share of right answers at the cut, as many human texts as machine texts."""
+    normal = NormalDist()
+    return (normal.cdf(CUT) + normal.cdf(d_prime - CUT)) / 2
+
+
+def found_in(result: dict) -> Iterator[tuple[str, dict, dict]]:
+    """Machine, its row in the layout of the paper's Table 1, and its row of sensitivity and leaning."""
+    tables = {one["name"]: one["rows"] for one in result["tables"]}
+    paper = {row["model"]: row for row in tables["paper_table_1"]}
+    for row in tables["detection"]:
+        if row["domain"] == "all":
+            yield row["model"], paper[row["model"]], row
+
+
+def main(robots: int) -> None:
+    import os
+    import resource
+    import tempfile
+    import time
+
+    home = tempfile.mkdtemp(prefix="heval-origins-")
+    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+
+    settings.ALLOWED_HOSTS.append("testserver")
+    call_command("migrate", verbosity=0)
+    call_command("createcachetable", verbosity=0)
+    from analysis.runs import run_analysis
+    from studies import lifecycle
+    from studies.importing import Options, import_file
+    from studies.models import Study
+    from tests.builders import user, warnings_of
+
+    def timed(words, work):
+        start = time.perf_counter()
+        result = work()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
+        return result
+
+    owner = user()
+    study = timed("draft from the template", lambda: draft(owner, robots))
+    path = write_import_file(Path(home) / "fables.jsonl")
+    timed("import: 24 prompts, 120 outputs", lambda: import_file(study, path, options=Options(), by=owner))
+    for words in warnings_of(study):
+        print("    acknowledged:", words)
+    study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
+    timed(f"{robots} robots over HTTP", lambda: play(study, robots))
+    lifecycle.close(study, owner), lifecycle.finish(study, owner)
+    run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, owner))
+    print(
+        f"{'machine':10} {'n':>4} | {'d put in':>8} {'found':>6} {'95% CI':>16} | {'correct, put in':>15} {'found':>6} {'% human':>8}"
+    )
+    for machine, paper, row in found_in(run.result):
+        low, high = row["d_interval"]
+        print(
+            f"{machine:10} {row['n']:4} | {SENSITIVITIES[machine]:8.2f} {row['d']:6.2f} {f'[{low:.2f}, {high:.2f}]':>16} | "
+            f"{expected_accuracy(SENSITIVITIES[machine]):15.3f} {paper['accuracy']:6.3f} {paper['human']:8.1%}"
+        )
+    for sentence in run.result["conclusions"]:
+        print("   ", sentence["claim"], sentence["text"])
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
