@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from studies.contrasts import Comparison, comparison, judged, of_systems
 
 from .. import Block
+from .criteria import drivers_block
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +59,9 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
               note="The order named in the comparison alone, after all primary rules; t test against 50 %."),
     ]  # fmt: skip
     blocks += [block for one in answers for block in _about_section(one, attrs)]
+    kept = [one.chosen(one.people["is_kept"].to_numpy(bool)) for one in answers]
+    if (drivers := drivers_block(kept, attrs)) is not None:
+        blocks.append(drivers)
     if len(answers) > 1:
         blocks += _exposures(answers, attrs)
     return blocks

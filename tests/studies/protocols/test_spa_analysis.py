@@ -1,5 +1,6 @@
 """SPA's analysis against hand-computed numbers: which answers go where, who is left out of what, which tests make a family."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -155,6 +156,82 @@ def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
     assert strengths["alpha"] == 0 < strengths["beta"] < strengths["gamma"]
     coherence = block(blocks, "spa.coherence")
     assert coherence.verdict["cycles"] == [] and coherence.estimates[0].estimate == 0
+
+
+# How far an overall answer moves with each criterion; what is left where none decides.
+DRIVEN = {"interest": 0.7, "grammar": 0.2}
+LEFT = 0.05
+
+
+def of_criteria(people=40):
+    """Overall answers made of two criteria with known weights, on two pairs, asked in both orders."""
+    section = add_spa(draft_study(), m=4)
+    Contrast.objects.filter(x__name="gamma").delete()
+    rng = np.random.default_rng(5)
+    asked = [(one.x, one.y) for one in section.questions.select_related("x", "y").order_by("position")]
+    position = len(asked)
+    for criterion in DRIVEN:
+        # Nobody planned the second pair, and each criterion asks about it the other way round first.
+        for x, y in reversed(asked):
+            position += 1
+            section.questions.create(
+                position=position,
+                key=f"q{position}",
+                criterion=criterion,
+                x=x,
+                y=y,
+                text="{x} {y}",
+                scale={"kind": "percent"},
+            )
+    frames = []
+    for person in range(people):
+        for x, y in (("beta", "alpha"), ("gamma", "beta")):
+            said = {criterion: rng.uniform(0.2, 0.8) for criterion in DRIVEN}
+            overall = 0.5 + LEFT + sum(DRIVEN[name] * (value - 0.5) for name, value in said.items())
+            said[""] = min(1.0, max(0.0, overall + rng.normal(0, 0.01)))
+            for criterion, value in said.items():
+                both = [(person, x, y, 100 * value), (person, y, x, 100 - 100 * value)]
+                frames.append(frame_of(section, both, criterion=criterion))
+    frame = pd.concat(frames)
+    frame.attrs = ATTRS
+    return section, frame
+
+
+def test_what_the_overall_answers_go_with_is_found_again():
+    section, frame = of_criteria()
+    found = block(analyse(frame, [section]), "spa.drivers")
+    slopes = {e.settings["criterion"]: e for e in found.estimates}
+    assert list(slopes) == [*DRIVEN, ""]
+    for criterion, truth in (*DRIVEN.items(), ("", LEFT)):
+        each = slopes[criterion]
+        assert each.estimate == pytest.approx(truth, abs=0.02), criterion
+        assert each.interval.low < truth < each.interval.high and each.test is None
+        assert (each.unit, each.n, each.n_rows) == ("annotator", 40, 80)
+    (table,) = found.tables
+    assert [row["what"] for row in table["rows"]] == [*DRIVEN, "left where no criterion decides"]
+    assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "section 1: 9" in table["note"]
+    # Whoever is left out takes all pairs along.
+    frame.loc[frame["assignment"] == 0, "is_kept"] = False
+    assert block(analyse(frame, [section]), "spa.drivers").estimates[0].n_rows == 78
+
+
+def test_one_criterion_alone_or_no_overall_question_is_not_regressed():
+    section, frame = of_criteria(people=4)
+    section.questions.filter(criterion="grammar").delete()
+    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+    section, frame = of_criteria(people=4)
+    section.questions.filter(criterion="").delete()
+    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+
+
+def test_criteria_asked_about_different_pairs_say_that_they_cannot_be_compared():
+    section, frame = of_criteria(people=4)
+    frame = frame[(frame["criterion"] != "interest") | (frame["x"].isin(["alpha"]) | frame["y"].isin(["alpha"]))]
+    frame = frame[(frame["criterion"] != "grammar") | (frame["x"].isin(["gamma"]) | frame["y"].isin(["gamma"]))]
+    frame.attrs = ATTRS
+    found = block(analyse(frame, [section]), "spa.drivers")
+    assert {e.status for e in found.estimates} == {"no_data"}
+    assert found.tables[0]["rows"][0]["reason"] == "no row has all answers"
 
 
 def test_nobody_is_no_error(section):
