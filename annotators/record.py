@@ -175,8 +175,8 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
             sent.values[slot] = cleaned(ask, values, skips)
         except Refused as refused:
             sent.errors[slot] = str(refused)
-    if sent.is_valid:
-        sent.errors.update(step.protocol.clean(step.page, sent.values))
+    # One look shows all that is wrong: what was valid is checked together whatever else was refused.
+    sent.errors = step.protocol.clean(step.page, sent.values) | sent.errors
     return sent
 
 

@@ -267,7 +267,11 @@ class Protocol:
         raise NotImplementedError
 
     def clean(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
-        """Rules across fields: {slot: message}. ``data`` holds the cleaned values and may be completed (mid-ranks)."""
+        """Rules across fields: {slot: message}. ``data`` holds the cleaned values and may be completed (mid-ranks).
+
+        Called whatever the fields said: a slot that its own field refused is not in ``data`` (one left empty is None there), and
+        its own message stays.
+        """
         return {}
 
     def fields_asked(self, section, systems: int) -> int:

@@ -230,9 +230,11 @@ class Marks(Protocol):
         start = page.slot(asked, item, label) + ".p"
         none = f"{start}0"
         marks = {slot: answer for slot, answer in data.items() if slot.startswith(start) and slot != none and answer}
-        if marks and data.get(none):
+        most = settings_of(page.section.settings)["max_marks"]
+        has_refused = any(f"{start}{number}" not in data for number in range(1, most + 1))
+        if (marks or has_refused) and data.get(none):
             return {none: "You marked errors: take them back, or take this tick away."}
-        if not marks and not data.get(none):
+        if not marks and not has_refused and not data.get(none):
             return {none: "Please mark an error, or say that there is none."} if asked.required else {}
         parts = sentences(_texts([exposure])[exposure])
         errors, seen = {}, set()

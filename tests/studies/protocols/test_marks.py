@@ -167,6 +167,22 @@ def test_no_error_is_said_and_stored_as_nought(assignment):
     assert stored() == [(f"{SLOT}0", "", 0, "")]
 
 
+def test_one_look_tells_all_that_is_wrong(assignment):
+    nothing = send(assignment, score="")
+    assert nothing.sent.errors == {
+        f"{SLOT}0": "Please mark an error, or say that there is none.", SCORE: "Please give a whole number from 0 to 100.",
+    }  # fmt: skip
+    # A mark that was begun is a mark: what it lacks is said, and not that there is none.
+    begun = row(1, "1")
+    assert send(assignment, begun).sent.errors.keys() == {f"{SLOT}1"}
+    assert send(assignment, begun, **{f"{SLOT}0": "1"}).sent.errors.keys() == {f"{SLOT}0", f"{SLOT}1"}
+    same = row(2, "1", "style", "minor"), row(3, "1", "style", "minor")
+    assert send(assignment, begun, *same, row(4, "9", "style", "minor"), score="x").sent.errors.keys() == {
+        f"{SLOT}1", f"{SLOT}3", f"{SLOT}4", SCORE,
+    }  # fmt: skip
+    assert not Response.objects.exists()
+
+
 def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
     for wrong, words in (
         (row(1, "1"), "Please say what kind it is and how bad it is, or take the error back."),

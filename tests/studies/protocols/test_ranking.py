@@ -127,6 +127,11 @@ def test_without_ties_two_in_one_place_are_told_of_each_other():
     assert send(assignment, "1", "2", "2").sent.errors == {
         B: "Story C has the same place. Please decide.", C: "Story B has the same place. Please decide.",
     }  # fmt: skip
+    # What is wrong with one place hides nothing about the others, and keeps its own words.
+    assert send(assignment, "2", "9", "2").sent.errors == {
+        A: "Story C has the same place. Please decide.", B: "Please give a whole number from 1 to 3.",
+        C: "Story A has the same place. Please decide.",
+    }  # fmt: skip
     assert send(assignment, "1", "3", "2").sent is None
 
 
