@@ -9,7 +9,9 @@ from django.core.management import CommandError, call_command
 from analysis.frames import assignments_frame, responses_frame
 from analysis.simulate import Crowd, default_preferences, simulate_answers
 from annotators.models import Assignment, PageVisit, Response
-from tests.builders import spa_study
+from studies.protocols import REGISTRY
+from tests.bench.protocols import CASES
+from tests.builders import launched, spa_study
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +29,13 @@ def test_robots_answer_every_page_and_are_told_from_people():
     assert len(responses_frame(study)) == 0
     frame = assignments_frame(study, ("robot",))
     assert frame["seconds"].dropna().min() > 30, "their times are those of readers"
+
+
+@pytest.mark.parametrize("slug", sorted(REGISTRY))
+def test_robots_answer_every_protocol(slug):
+    study = launched(CASES[slug](2, 2))
+    ended = simulate_answers(study, 2, crowd=Crowd(screened_out=0), rng=random.Random(3))
+    assert ended.submitted == 2 and Response.objects.filter(assignment__study=study).exists()
 
 
 def test_stronger_systems_get_higher_chances_and_ratings():

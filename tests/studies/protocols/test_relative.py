@@ -240,6 +240,8 @@ def test_robots_of_the_product_answer_it():
     (ask,) = asks.values()
     names = dict(Exposure.objects.filter(item__study=study).values_list("pk", "output__system__name"))
     strengths = {"alpha": 0.0, "beta": 5.0}
-    sent = [int(REGISTRY["relative"].robot(ask, names, strengths, Random(n))) for n in range(20)]
+    sent = [
+        int(REGISTRY["relative"].robot({"s1.q1.i1": ask}, names, strengths, Random(n))["s1.q1.i1"]) for n in range(20)
+    ]
     first = names[page.items[0].exposures[0][1]]
     assert (min(sent) > 3) if first == "beta" else (max(sent) < 3)
