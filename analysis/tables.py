@@ -28,11 +28,11 @@ METHOD_NAMES = {
     "rating.sign_test": "ratings: sign test",
     "rating.wilcoxon": "ratings: Wilcoxon, symmetry about 0",
     "rating.cumulative_logit": "ratings: cumulative logit (log odds ratio)",
-    "rating.crossed_mixed": "ratings: mixed model, annotators and prompts crossed (points)",
-    "rating.mean_difference": "ratings: difference of means (points)",
-    "rating.mean_difference.two_way": "ratings: difference of means, annotators and prompts as clusters (points)",
+    "rating.crossed_mixed": "ratings: mixed model, annotators and prompts crossed",
+    "rating.mean_difference": "ratings: difference of means",
+    "rating.mean_difference.two_way": "ratings: difference of means, annotators and prompts as clusters",
     "rating.mean_difference.z": "ratings: difference of means (standard deviations of each annotator's own)",
-    "rating.mean_difference.cluster_means": "ratings: difference of means, mean of annotators' means (points)",
+    "rating.mean_difference.cluster_means": "ratings: difference of means, mean of annotators' means",
 }
 # On which side of what a method's estimate speaks for x; without one the estimate is no preference (a p-value alone, TOST).
 NULLS = {
@@ -231,7 +231,7 @@ def table_1(blocks: Blocks, scheme: str) -> list[Table]:
         "table1",
         "What was expected and what was found",
         who + "p_xy|P[x > y]|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; p_xy_stars|Stars|text; "
-        "n|n annotators|integer; recovered|As expected?|text; delta|Rating Δ, points|points; delta_pvalue|adj. p, Δ|p; "
+        "n|n annotators|integer; recovered|As expected?|text; delta|Rating Δ|points; scored|Δ in|text; delta_pvalue|adj. p, Δ|p; "
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
         rows,
         "first",
@@ -271,11 +271,16 @@ def _row_1(contrast, spa, spa_paper, above, paper) -> dict[str, Any]:
         **_cells("p_xy", spa), "n": spa["n"] if spa else None,
         **_cells("paper", spa_paper), "paper_n": spa_paper["n"] if spa_paper else None,
         "paper_recovered": recovered(expected, found_direction(spa_paper, 0.5, True)),
-        **_cells("delta", delta), "delta_n": delta["n"] if delta else None,
+        **_cells("delta", delta), "scored": scored_in(delta), "delta_n": delta["n"] if delta else None,
         "delta_recovered": recovered(expected, found_direction(delta, 0.0, True)),
         **_cells("above", above), "above_recovered": recovered(expected, found_direction(above, 0.5, False)),
         "reason": "; ".join(sorted(reasons)),
     }  # fmt: skip
+
+
+def scored_in(estimate: Mapping[str, Any] | None) -> str:
+    """The unit of a rating's mean or difference: what its question's points are scored between."""
+    return (estimate or {}).get("settings", {}).get("scored", "")
 
 
 def _found_words(found: str) -> str:
@@ -301,7 +306,7 @@ def methods(blocks: Blocks) -> Table | None:
     for name in ("rating.superiority", "rating.difference"):
         found += [(estimate, _method_rows(estimate)) for estimate in estimates_of(blocks, name)]
     for estimate in estimates_of(blocks, "rating.difference", "paper"):
-        name = "ratings: paired difference, as in the paper (points)"
+        name = "ratings: paired difference, as in the paper"
         found.append((estimate, [_method_row(estimate, name)]))
     # One section of each protocol: its methods stand together. Several: each keeps to its own.
     is_long = any(
@@ -391,7 +396,7 @@ def likert(blocks: Blocks) -> Table | None:
         logit = others.get("rating.cumulative_logit")
         rows.append(
             {
-                "contrast": label_of(contrast, True), "question": contrast["question"],
+                "contrast": label_of(contrast, True), "question": contrast["question"], "scored": scored_in(apart or delta),
                 **_cells("paper", delta), **_cells("delta", apart), **_cells("above", above),
                 "cliff": above["detail"].get("cliff_delta"), "ties": above["detail"].get("n_ties"),
                 "sign": (others.get("rating.sign_test") or {}).get("estimate"), "sign_pvalue": pvalue_of(others.get("rating.sign_test")),
@@ -407,8 +412,8 @@ def likert(blocks: Blocks) -> Table | None:
         return None
     return table(
         "ratings", "Ratings, and what rests on their order alone",
-        "contrast|Comparison|text; question|Question|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
-        "delta|Δ, points|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
+        "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
+        "delta|Δ|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
         "above|P(rated higher)|probability; above_interval|95% CI|interval; above_pvalue|adj. p|p; cliff|Cliff's δ|probability; "
         "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
         "logit|Cumulative logit|number; logit_interval|95% CI, logit|wide_interval; logit_pvalue|p, logit|p; logit_reason|No logit because|text; "
@@ -712,12 +717,12 @@ def means(blocks: Blocks) -> Table | None:
             system = e["settings"]["system"]
             rank, low, high = sets.get(system, (None, None, None))
             rows.append(
-                {"where": f"section {e['settings']['section']}, {e['settings']['question']}", "system": system, "mean": e["estimate"],
+                {"where": f"section {e['settings']['section']}, {e['settings']['question']}", "system": system, "mean": e["estimate"], "scored": scored_in(e),
                  "interval": apa.ends_of(e), "rank": rank, "highest": low, "lowest": high, "n": e["n"],
                  "reason": e["reason"] or ranked["reason"]}
             )  # fmt: skip
     columns = (
-        "where|Question|text; system|System|text; mean|Mean, points|number; interval|95% CI|wide_interval; rank|Rank|integer; "
+        "where|Question|text; system|System|text; mean|Mean|number; scored|In|text; interval|95% CI|wide_interval; rank|Rank|integer; "
         "highest|May be as high as|integer; lowest|May be as low as|integer; n|n annotators|integer; reason|Note|text"
     )
     note = "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level."

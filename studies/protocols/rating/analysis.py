@@ -60,6 +60,11 @@ class Ratings:
         return self.question.key + (f" ({', '.join(said)})" if said else "")
 
     @property
+    def scored(self) -> str:
+        """The unit of its means and differences: what its points are scored between."""
+        return f"points, {self.ends[0]:g} to {self.ends[1]:g}"
+
+    @property
     def title(self) -> str:
         return f"section {self.section.position}, {self.question.criterion or self.words}"
 
@@ -71,17 +76,17 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
     paper, difference, superiority = [], [], []
     for one in asked:
         for compared in one.comparisons:
-            paper.append((compared, _named(_paper(one, compared, attrs), compared, DIFFERENCE)))
+            paper.append((compared, _named(_paper(one, compared, attrs), compared, DIFFERENCE, one.scored)))
             above, apart = _recommended(one, compared, attrs)
             superiority.append((compared, _named(above, compared, SUPERIORITY)))
-            difference.append((compared, _named(apart, compared, DIFFERENCE)))
+            difference.append((compared, _named(apart, compared, DIFFERENCE, one.scored)))
     blocks = [
         Block("rating.superiority", "Probability of being rated higher", "recommended",
               estimates=_judged(superiority, "rating.superiority", attrs),
               note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts."),
         Block("rating.difference", "Difference of mean ratings", "recommended",
               estimates=_judged(difference, "rating.difference", attrs),
-              note="In points of the scale; takes the points to be equally far apart."),
+              note="On the scale on which its answers are scored; takes the points to be equally far apart."),
         Block("rating.difference", "Difference of mean ratings, as in the paper", "paper",
               estimates=_judged(paper, "rating.paper", attrs),
               note="One difference an annotator, after all primary rules; paired t test."),
@@ -301,14 +306,21 @@ def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estima
     mean = ratings.expected_utility(
         mine["rating"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=False, level=level, analysis="rating.mean"
     )  # fmt: skip
-    settings = {"level": level, "system": system, "section": one.section.position, "question": one.words}
+    settings = {
+        "level": level,
+        "system": system,
+        "section": one.section.position,
+        "question": one.words,
+        "scored": one.scored,
+    }
     # Where references are planted, utilities stand beside the means: nothing to warn of.
     kept = [warning for warning in mean.warnings if one.utilities is None or warning.code != "no_references"]
     return replace(mean, settings=settings, warnings=tuple(kept))
 
 
-def _named(estimate: "Estimate", compared: Comparison, key: str) -> "Estimate":
-    return replace(estimate, settings={**estimate.settings, "contrast": compared.as_dict(), "key": key})
+def _named(estimate: "Estimate", compared: Comparison, key: str, scored: str = "") -> "Estimate":
+    about = {"contrast": compared.as_dict(), "key": key} | ({"scored": scored} if scored else {})
+    return replace(estimate, settings={**estimate.settings, **about})
 
 
 def _rng(attrs: Mapping[str, Any], *what: Any):

@@ -155,6 +155,8 @@ def test_points_may_be_scored_as_parts_of_the_scale(section):
     # Five points are .25 apart: a difference beyond that cannot have been turned by rounding.
     guard = one(blocks, "rating.difference").detail["reversal_guard"]
     assert guard["high"] == pytest.approx(unit.estimate + 0.25)
+    rows = [row for made in (tables.likert, tables.means) for row in made([as_json(block) for block in blocks])["rows"]]
+    assert {row["scored"] for row in rows} == {"points, 0 to 1"}
     means = {e.settings["system"]: e for e in next(b for b in blocks if b.name == "rating.means").estimates}
     assert means["alpha"].estimate == pytest.approx((sum(RATINGS["alpha"]) / 8 - 1) / 4)
     assert means["alpha"].settings["question"] == "overall (0 to 1)"
