@@ -36,10 +36,11 @@ def pairs(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[s
             }
         )  # fmt: skip
     words = {SCORE: "score of x less that of y", PENALTY: "penalty of y less that of x"}[estimand]
+    unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
     return [
         {
             "name": f"marks_{estimand}_pairs", "title": f"Which is better, by {WHAT[estimand]}", "place": "first", "rows": rows,
-            "columns": "pair|Pair|text; role|Role|text; difference|Difference|number; interval|95% CI|wide_interval; p|adj. p|p; "
+            "columns": f"pair|Pair|text; role|Role|text; difference|Difference, {unit}|number; interval|95% CI|wide_interval; p|adj. p|p; "
             "verdict|Verdict|text; n|n annotators|integer; n_rows|Prompts judged|integer; reason|Undefined because|text",
             "note": f"Difference: {words}, within an annotator and prompt; above 0, x is better. Annotators are clusters, and prompts too "
             "where several people judged the same. p is adjusted within each planned family and within all pairs that were not planned.",
@@ -106,7 +107,7 @@ def kinds(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "name": f"marks_kinds{suffix}", "title": "Errors per output, by kind and by grade", "place": "sure", "rows": rows,
-        "columns": "sort|By|text; what|Of|text; system|System|text; rate|Errors per output|number; interval|95% CI|wide_interval; "
+        "columns": "what|Error|text; sort|Kind or grade|text; system|System|text; rate|Errors per output|number; interval|95% CI|wide_interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
         "note": "Intervals are for one rate each and are not adjusted for their number.",
     }  # fmt: skip
