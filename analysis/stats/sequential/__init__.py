@@ -20,6 +20,8 @@ from analysis.stats.sequential._boundaries import (
     crossings,
     hoeffding_boundaries,
     hoeffding_radius,
+    stitched_boundaries,
+    stitched_radius,
 )
 from analysis.stats.sequential._paper import hoeffding_decision
 from analysis.stats.sequential._processes import (
@@ -53,4 +55,6 @@ __all__ = [
     "hoeffding_radius",
     "log_e_beta_binomial",
     "sequential_test",
+    "stitched_boundaries",
+    "stitched_radius",
 ]

@@ -9,7 +9,7 @@ import pytest
 from analysis.stats import betting, bootstrap, choice_simulation, clusters, group_sequential, ratings
 from analysis.stats.basic import one_sample
 from analysis.stats.choice import Strategy
-from analysis.stats.sequential import beta_binomial_boundaries, crossings, hoeffding_boundaries
+from analysis.stats.sequential import beta_binomial_boundaries, crossings, hoeffding_boundaries, stitched_boundaries
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("simulations")
@@ -34,6 +34,8 @@ def rule_of(name, n_max):
     if kind.startswith("naive"):
         every = int(kind.partition("every")[2] or 1)
         return hoeffding_boundaries(n_max, delta=float(level), every=every)
+    if kind == "stitched_hoeffding":
+        return stitched_boundaries(n_max, level=1 - float(level))
     return beta_binomial_boundaries(n_max, level=1 - float(level), concentration=float(kind.partition("_a")[2]))
 
 
