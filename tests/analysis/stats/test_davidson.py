@@ -388,3 +388,14 @@ def test_intervals_over_annotators_cover():
         interval = paired.davidson(*labels(1000 + seed, **how), n_systems=2).difference(0, 1).interval
         covered += interval.low <= truth <= interval.high
     assert covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize("asked", [[(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 3), (2, 3), (1, 4), (0, 4)]])
+def test_many_tables_have_the_slopes_that_each_has_alone(asked):
+    rng, tables = np.random.default_rng(3), np.zeros((_model.MANY, 5, 5))
+    for x, y in asked:
+        tables[:, x, y], tables[:, y, x] = rng.integers(0, 9, (2, len(tables)))
+    counts = _model.PairCounts.of(tables, np.zeros_like(tables))
+    values = np.column_stack([rng.normal(0, 2, (len(tables), 5)), np.full(len(tables), -np.inf)])
+    alone = [counts.rows(np.array([at])).slope(values[[at]], 0.3)[0] for at in range(len(tables))]
+    assert_allclose(counts.slope(values, 0.3), alone, atol=1e-12)
