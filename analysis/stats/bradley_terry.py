@@ -189,8 +189,9 @@ def connected(linked: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     >>> connected(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
     ((0, 1), (2,))
     """
-    groups = np.unique(reachable(linked | linked.T), axis=0)
-    return tuple(sorted(tuple(np.flatnonzero(row).tolist()) for row in groups))
+    # The first node that one can reach names the group.
+    names = np.argmax(reachable(linked | linked.T), axis=1)
+    return tuple(tuple(np.flatnonzero(names == name).tolist()) for name in np.unique(names))
 
 
 def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import checked_counts, mean_agreement, not_pairable, patterns_of, resampled_units
+from analysis.stats.agreement._counts import Pairable, mean_agreement, resampled_units
 from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level, vector
 from analysis.stats.results import Estimate
 
@@ -53,17 +53,16 @@ def krippendorff_alpha(
     (True, '<lambda>')
     """
     refuse_level(level)
-    table = checked_counts(counts)
-    distances, name = _disagreement(values, table.shape[1], level_of_measurement, distance)
-    ratings = table.sum(axis=1)
-    pairable = table[ratings > 1]
+    units = Pairable.of(counts)
+    patterns, weights, marginals = units.patterns, units.weights, units.marginals
+    distances, name = _disagreement(values, patterns.shape[1], level_of_measurement, distance)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"Krippendorff's alpha ({name})",
         "unit": unit,
         "mode": mode,
-        "n": len(pairable),
-        "n_rows": int(pairable.sum()),
+        "n": units.n_units,
+        "n_rows": int(marginals.sum()),
         "settings": {
             "level_of_measurement": level_of_measurement,
             "distance": None if distance is None else name,
@@ -71,10 +70,9 @@ def krippendorff_alpha(
             "resamples": resamples,
         },
     }
-    detail: dict[str, Any] = {"n_unpairable": int(np.sum(ratings <= 1)), "marginals": pairable.sum(axis=0)}
-    if len(pairable) == 0:
-        return not_pairable(table, detail, common)
-    patterns, weights = patterns_of(pairable)
+    detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "marginals": marginals}
+    if len(patterns) == 0:
+        return units.undefined(detail, common)
     detail["percent_agreement"] = float(mean_agreement(patterns, weights[None, :].astype(np.float64))[0][0])
     estimate = _alphas(patterns, weights[None, :].astype(np.float64), distances)[0]
     if not np.isfinite(estimate):

@@ -1,6 +1,7 @@
 """Tables of counts: checked, reduced to their distinct rows, resampled by units."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,30 +12,66 @@ from analysis.stats.bootstrap import percentile_estimate
 from analysis.stats.results import Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class Pairable:
+    """The distinct rows (P, k) of a table that have two ratings or more, and how many units (P,) have each.
+
+    `n_unpairable` units have fewer; `has_ratings` is whether there was any rating at all.
+    """
+
+    patterns: FloatArray
+    weights: IntArray
+    n_unpairable: int
+    has_ratings: bool
+
+    @classmethod
+    def of(cls, counts: npt.ArrayLike) -> "Pairable":
+        """From counts (n_units, k); raises ValueError for what counts nothing."""
+        patterns, weights = patterns_of(checked_counts(counts))
+        ratings = patterns.sum(axis=1)
+        here = ratings > 1
+        return cls(patterns[here], weights[here], int(weights[~here].sum()), bool(ratings.any()))
+
+    @property
+    def n_units(self) -> int:
+        return int(self.weights.sum())
+
+    @property
+    def marginals(self) -> FloatArray:
+        """How often each value was given; shape (k,)."""
+        return np.asarray(self.weights @ self.patterns, dtype=np.float64)
+
+    def undefined(self, detail: dict[str, Any], common: dict[str, Any]) -> Estimate:
+        """What is said where no unit has two ratings."""
+        status = "not_identified" if self.has_ratings else "no_data"
+        return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
+
+
 def patterns_of(table: FloatArray) -> tuple[FloatArray, IntArray]:
     """The distinct rows and how many units have each: a bootstrap then costs the same for a million ratings."""
-    base = int(table.max()) + 1
-    if base ** table.shape[1] < 2**62:
-        keys = table.astype(np.int64) @ (base ** np.arange(table.shape[1], dtype=np.int64))
-        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        return table[first], np.asarray(counts, dtype=np.int64)
-    rows, counts = np.unique(table, axis=0, return_counts=True)
-    return rows, np.asarray(counts, dtype=np.int64)
+    base = int(table.max(initial=0)) + 1
+    if base ** table.shape[1] >= 2**62:
+        rows, counts = np.unique(table, axis=0, return_counts=True)
+        return rows, np.asarray(counts, dtype=np.int64)
+    places = base ** np.arange(table.shape[1], dtype=np.int64)
+    keys = table.astype(np.int64) @ places
+    if base ** table.shape[1] < 4 * len(table) + 1024:
+        # So few patterns can be that they are counted without sorting the units.
+        times = np.bincount(keys)
+        found = np.flatnonzero(times)
+        counts = times[found]
+    else:
+        found, counts = np.unique(keys, return_counts=True)
+    return (found[:, None] // places % base).astype(np.float64), np.asarray(counts, dtype=np.int64)
 
 
 def checked_counts(counts: npt.ArrayLike) -> FloatArray:
     """`counts` as a table of floats; raises ValueError for what counts nothing."""
     table = matrix(counts, "counts")
-    if np.isnan(table).any() or np.any(table < 0) or np.any(table != np.round(table)):
+    # What is missing does not equal itself rounded either.
+    if np.any(table != np.floor(table)) or table.min(initial=0) < 0:
         raise ValueError("counts: only whole, non-negative numbers count ratings")
     return table
-
-
-def not_pairable(table: FloatArray, detail: dict[str, Any], common: dict[str, Any]) -> Estimate:
-    """What is said where no unit has two ratings."""
-    is_empty = len(table) == 0 or float(table.sum()) == 0
-    status = "no_data" if is_empty else "not_identified"
-    return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
 
 
 def resampled_units(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import checked_counts, mean_agreement, not_pairable, patterns_of, resampled_units
+from analysis.stats.agreement._counts import Pairable, mean_agreement, resampled_units
 from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
 from analysis.stats.results import Estimate
 
@@ -108,28 +108,27 @@ def _chance_corrected(
     mode: str,
 ) -> Estimate:
     refuse_level(level)
-    table = checked_counts(counts)
-    ratings = table.sum(axis=1)
-    pairable = table[ratings > 1]
+    units = Pairable.of(counts)
+    patterns, weights = units.patterns, units.weights
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
         "mode": mode,
-        "n": len(pairable),
-        "n_rows": int(pairable.sum()),
+        "n": units.n_units,
+        "n_rows": int(units.marginals.sum()),
         "settings": {"level": level, "resamples": resamples},
     }
-    detail: dict[str, Any] = {"n_unpairable": int(np.sum(ratings <= 1)), "n_categories": table.shape[1]}
-    if len(pairable) == 0:
-        return not_pairable(table, detail, common)
-    patterns, weights = patterns_of(pairable)
+    detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "n_categories": patterns.shape[1]}
+    if len(patterns) == 0:
+        return units.undefined(detail, common)
     agreed, shares = mean_agreement(patterns, weights[None, :].astype(np.float64))
     detail |= {"percent_agreement": float(agreed[0]), "prevalence": shares[0]}
-    if table.shape[1] < 2:
+    if patterns.shape[1] < 2:
         return Estimate(status="not_identified", reason="there is one category only", detail=detail, **common)
     chance = float(expected_by_chance(shares)[0])
-    detail |= {"expected_agreement": chance, "raters_per_item": [int(ratings[ratings > 1].min()), int(ratings.max())]}
+    raters = patterns.sum(axis=1)
+    detail |= {"expected_agreement": chance, "raters_per_item": [int(raters.min()), int(raters.max())]}
     if 1 - chance < DEGENERATE:
         return Estimate(status="not_identified", reason="all ratings are in one category", detail=detail, **common)
 

@@ -481,3 +481,15 @@ def test_concordance_without_two_complete_rankings_says_so():
         assert (found.status, found.estimate) == (status, None) and found.reason
     gaps = agreement.concordance([[1, 2, np.nan], [1, 2, 3], [1, 2, 3]])
     assert gaps.n == 2 and gaps.detail["n_incomplete"] == 1
+
+
+@pytest.mark.parametrize(
+    ("n_units", "n_values", "most"), [(2000, 3, 4), (30, 6, 9), (30, 30, 9)], ids=["counted", "sorted", "rows"]
+)
+def test_patterns_are_the_distinct_rows_whichever_way_they_are_found(n_units, n_values, most):
+    table = np.random.default_rng(4).integers(0, most + 1, (n_units, n_values)).astype(float)
+    table[1] = table[0]
+    patterns, weights = _counts.patterns_of(table)
+    rows, times = np.unique(table, axis=0, return_counts=True)
+    order = np.lexsort(patterns.T[::-1])
+    assert np.array_equal(patterns[order], rows) and np.array_equal(weights[order], times)
