@@ -150,6 +150,18 @@ def refuse_level(level: float) -> None:
         raise ValueError(f"level: {level!r} is not strictly between 0 and 1")
 
 
+def refuse_share(share: float, name: str) -> None:
+    """Raises ValueError, naming the argument, for what is no share: outside 0..1, or missing.
+
+    >>> refuse_share(1.2, "machine_share")
+    Traceback (most recent call last):
+        ...
+    ValueError: machine_share: 1.2 is not in 0..1
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"{name}: {share!r} is not in 0..1")
+
+
 def _refuse_infinite(array: FloatArray, name: str) -> None:
     if np.isinf(array).any():
         raise ValueError(f"{name}: row {int(np.argwhere(np.isinf(array))[0][0])} is infinite")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_share, vector
 from analysis.stats.choice_simulation import draw_agents
 from analysis.stats.results import Record
 
@@ -105,7 +105,8 @@ def spa_answers(
     """
     _refuse_counts(n_annotators=n_annotators, runs=runs, rounding=rounding)
     _refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
-    _refuse_shares(acquiescence_share=acquiescence_share, excluded_share=excluded_share)
+    refuse_share(acquiescence_share, "acquiescence_share")
+    refuse_share(excluded_share, "excluded_share")
     wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
     shape = (runs, n_annotators, len(wanted))
     beliefs = 100 * (wanted + annotator_sd * rng.standard_normal(shape))
@@ -199,7 +200,7 @@ def continuous_ratings(
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
     _refuse_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
-    _refuse_shares(violating_share=violating_share)
+    refuse_share(violating_share, "violating_share")
     means = _within(vector(utilities, "utilities"), (0.0, 1.0), "utilities")
     if low_percent >= high_percent:
         raise ValueError(f"low_percent: {low_percent:g} is not below high_percent")
@@ -255,7 +256,7 @@ def human_like_ratings(
         text_sd=text_sd,
         confident_at=confident_at,
     )
-    _refuse_shares(machine_share=machine_share)
+    refuse_share(machine_share, "machine_share")
     texts, n_distinct = _assigned(n_annotators, n_each, n_texts, "n_texts")
     # Spread evenly over the texts, so that everybody's handful has machine and human ones in it.
     numbers = np.arange(n_distinct)
@@ -414,9 +415,3 @@ def _refuse_negative(**amounts: float) -> None:
     for name, amount in amounts.items():
         if not (math.isfinite(amount) and amount >= 0):
             raise ValueError(f"{name}: {amount!r} is not a non-negative number")
-
-
-def _refuse_shares(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise ValueError(f"{name}: {share!r} is not in 0..1")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import refuse_outside
+from analysis.stats.arrays import refuse_outside, refuse_share
 from analysis.stats.leaderboard._rows import SCALE
 from analysis.stats.results import Record
 
@@ -69,8 +69,7 @@ def design_effect(cluster_size: float, icc: float) -> float:
     """
     if not cluster_size >= 1:
         raise ValueError(f"cluster_size: {cluster_size!r} is less than 1")
-    if not 0 <= icc <= 1:
-        raise ValueError(f"icc: {icc!r} is not in 0..1")
+    refuse_share(icc, "icc")
     return 1 + (cluster_size - 1) * icc
 
 

@@ -32,12 +32,6 @@ def refuse_family(tests: int) -> None:
         raise ValueError(f"tests: {tests} is less than 1")
 
 
-def refuse_share(share: float, name: str) -> None:
-    """Raises ValueError, naming the argument, for what is no share."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"{name}: {share!r} is not in 0..1")
-
-
 def least_effect(power_at: Callable[[float], float], wanted: float, *, start: float, end: float) -> float:
     """The least effect in 0..end with the power wanted, for a power that grows with the effect."""
     refuse_level(wanted)

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, refuse_level
+from analysis.stats.arrays import FloatArray, IntArray, refuse_level, refuse_share
 from analysis.stats.power._means import safe_power
-from analysis.stats.power._search import least_effect, least_n, refuse_family, refuse_share
+from analysis.stats.power._search import least_effect, least_n, refuse_family
 
 # Exact tests on counts take time in proportion to what they enumerate.
 MAX_EXACT_N = 1_000_000
