@@ -302,7 +302,10 @@ def test_the_published_algorithm_step_by_step_where_it_takes_seconds(case):
     check_fit(case, published_fit(case), 1e-9)
 
 
-@pytest.mark.parametrize("case", GOLDEN["fits"], ids=lambda case: case["name"])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, id=c["name"], marks=() if is_quick(c) else pytest.mark.slow) for c in GOLDEN["fits"]],
+)
 def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
     data = {"n_components": case["k"], "pseudo_data": case["pseudo_data"], "rng": rng()}
     near = mixture.fit(case["successes"], case["trials"], max_concentration=mixture.EM_CONCENTRATION, **data)
