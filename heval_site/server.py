@@ -4,6 +4,7 @@ Threads, because a request waits for the database; preloaded, because two worker
 """
 
 import os
+import sys
 from pathlib import Path
 
 from heval_site import environment as env
@@ -46,4 +47,6 @@ def post_fork(server, worker):
 def when_ready(server):
     """The application is loaded and the address is ours: whoever asks from now on is answered."""
     if text := os.environ.get("HEVAL_ANNOUNCE"):
-        print(text, flush=True)  # noqa: T201 - for who started it, on the terminal
+        # Words for who started it, on the terminal; the log goes elsewhere.
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
