@@ -6,6 +6,8 @@ Nothing is computed here but what is put beside what.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from studies.cells import ends, pvalue
+
 EVERYWHERE = "all"
 PAPER_COLUMNS = (
     "overall|Overall acc.|probability; overall_sign|Sign.|text; domain|Domain|text; accuracy|Acc.|probability; sign|Sign. |text; "
@@ -13,16 +15,6 @@ PAPER_COLUMNS = (
     "alpha_points|α, four points|probability; human|% human|percent; confident|% confident|percent; p|Bonferroni p|p; "
     "n|n annotators|integer; n_rows|Answers|integer; reason|Undefined because|text"
 )
-
-
-def ends(estimate: Any) -> list[float] | None:
-    return [estimate.interval.low, estimate.interval.high] if estimate.interval else None
-
-
-def pvalue(estimate: Any) -> float | None:
-    if estimate is None or estimate.test is None:
-        return None
-    return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
 
 def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str, Any]:

@@ -3,19 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from studies.cells import ends, point, pvalue
+
 from . import PENALTY, SCORE
 
 WHAT = {SCORE: "score", PENALTY: "penalty"}
-
-
-def ends(estimate: Any) -> list[float] | None:
-    return [estimate.interval.low, estimate.interval.high] if estimate and estimate.interval else None
-
-
-def pvalue(estimate: Any) -> float | None:
-    if estimate.test is None:
-        return None
-    return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
 
 def _pair(contrast: dict[str, Any], several: bool) -> str:
@@ -50,7 +42,7 @@ def pairs(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[s
 
 def differences(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[str, Any]]:
     rows = [
-        _point(one, _pair(one.settings["contrast"], several), WHAT[estimand])
+        point(one, _pair(one.settings["contrast"], several), WHAT[estimand])
         for one in estimates
         if one.estimate is not None
     ]
@@ -87,7 +79,7 @@ def systems(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any
 
 def penalties(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
     rows = [
-        _point(one, one.settings["system"], "penalty")
+        point(one, one.settings["system"], "penalty")
         for one in estimates
         if one.settings["measure"] == "penalty" and one.estimate is not None
     ]
@@ -140,11 +132,4 @@ def standard(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, An
         "columns": "system|System|text; penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
         "errors|Errors|integer; words|Words|number; n|Outputs judged|integer; annotators|Annotators|integer",
         "note": "After all primary rules. Words as often as they were judged.",
-    }  # fmt: skip
-
-
-def _point(one: Any, label: str, series: str) -> dict[str, Any]:
-    return {
-        "label": label, "series": series, "estimate": one.estimate, "n": one.n, "unit": one.unit,
-        "low": one.interval.low if one.interval else None, "high": one.interval.high if one.interval else None,
     }  # fmt: skip

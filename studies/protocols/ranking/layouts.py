@@ -3,15 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-
-def ends(estimate: Any) -> list[float] | None:
-    return [estimate.interval.low, estimate.interval.high] if estimate.interval else None
-
-
-def pvalue(estimate: Any) -> float | None:
-    if estimate.test is None:
-        return None
-    return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
+from studies.cells import ends, point, pvalue
 
 
 def _verdict(one: Any) -> str:
@@ -49,7 +41,7 @@ def pairs(estimates: Sequence[Any], several: bool) -> list[dict[str, Any]]:
 
 def shares(estimates: Sequence[Any], several: bool) -> list[dict[str, Any]]:
     rows = [
-        _point(one, _pair(one.settings["contrast"], several), "share of rankings")
+        point(one, _pair(one.settings["contrast"], several), "share of rankings")
         for one in estimates
         if one.estimate is not None
     ]
@@ -88,7 +80,7 @@ def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], suffix: s
 
 
 def means(estimates: Sequence[Any], suffix: str, title: str) -> dict[str, Any]:
-    rows = [_point(one, one.settings["system"], "mean rank") for one in estimates if one.estimate is not None]
+    rows = [point(one, one.settings["system"], "mean rank") for one in estimates if one.estimate is not None]
     return {
         "name": f"ranking_means{suffix}", "title": f"Mean rank of each system ({title})", "axis": "mean rank, 1 the best", "reference": None,
         "description": "Lines are confidence intervals over annotators.", "limits": None, "rows": rows,
@@ -105,11 +97,4 @@ def checks(estimates: Sequence[Any], suffix: str, title: str) -> dict[str, Any]:
         "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
         "reason|Undefined because|text",
         "note": "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0.",
-    }  # fmt: skip
-
-
-def _point(one: Any, label: str, series: str) -> dict[str, Any]:
-    return {
-        "label": label, "series": series, "estimate": one.estimate, "n": one.n, "unit": one.unit,
-        "low": one.interval.low if one.interval else None, "high": one.interval.high if one.interval else None,
     }  # fmt: skip

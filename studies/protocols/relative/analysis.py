@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from studies.cells import ends, point, pvalue
 from studies.contrasts import Comparison, comparison, judged, of_systems
 from studies.pairs import pair_key
 from studies.scales import read_scale
@@ -224,7 +225,7 @@ def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
 def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
     if estimate is None:
         return {}
-    return {name: estimate.estimate, f"{name}_interval": _ends(estimate), f"{name}_p": _pvalue(estimate)}
+    return {name: estimate.estimate, f"{name}_interval": ends(estimate), f"{name}_p": pvalue(estimate)}
 
 
 def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dict[str, Any]]:
@@ -232,12 +233,11 @@ def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dic
         return []
     several = len({(one.comparison.section, one.comparison.question) for one in found}) > 1
     rows = [
-        {
-            "label": one.comparison.key if several else f"{one.comparison.x} > {one.comparison.y}", "series": "points (recommended)",
-            "estimate": score.estimate, "n": score.n, "unit": score.unit, **dict(zip(("low", "high"), _ends(score) or (None, None), strict=True)),
-        }
+        point(
+            score, one.comparison.key if several else f"{one.comparison.x} > {one.comparison.y}", "points (recommended)"
+        )
         for one, score in zip(found, scores, strict=True)
-    ]  # fmt: skip
+    ]
     half = max(one.half for one in found)
     return [
         {
@@ -245,16 +245,6 @@ def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dic
             "description": "Means of points toward x with intervals over annotators; 0 is the same.", "limits": [-half, half], "rows": rows,
         }
     ]  # fmt: skip
-
-
-def _ends(estimate: "Estimate") -> list[float] | None:
-    return None if estimate.interval is None else [estimate.interval.low, estimate.interval.high]
-
-
-def _pvalue(estimate: "Estimate") -> float | None:
-    if estimate.test is None:
-        return None
-    return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
 
 def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, attrs: Mapping[str, Any]):
