@@ -263,44 +263,35 @@ def add_choice(study: Study, *, position=1, m=2, margin=None, text="Which is the
     return section
 
 
-def add_relative(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
-    """A section of the relative scale with its own question, and a planned comparison of neighbouring systems."""
+def _add_with_own_questions(
+    study: Study, protocol: str, position: int, m: int, margin, settings, estimands=("",)
+) -> Section:
+    """A section with the questions of its protocol, and planned comparisons of neighbouring systems, the later one the better."""
     section = Section.objects.create(
-        study=study, position=position, protocol="relative", m=m, settings={"noun": "story"} | settings
+        study=study, position=position, protocol=protocol, m=m, settings={"noun": "story"} | settings
     )
     Question.objects.bulk_create(
-        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["relative"].questions, 1)
+        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY[protocol].questions, 1)
     )
     for x, y in pairwise(study.systems.order_by("name")):
-        Contrast.objects.create(study=study, x=y, y=x, expected=">", margin=margin)
+        for estimand in estimands:
+            Contrast.objects.create(study=study, x=y, y=x, estimand=estimand, expected=">", margin=margin)
     return section
+
+
+def add_relative(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
+    """The relative scale."""
+    return _add_with_own_questions(study, "relative", position, m, margin, settings)
 
 
 def add_ranking(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
-    """A section that ranks all outputs of a prompt, and a planned comparison of neighbouring systems, the later one the better."""
-    section = Section.objects.create(
-        study=study, position=position, protocol="ranking", m=m, settings={"noun": "story"} | settings
-    )
-    Question.objects.bulk_create(
-        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["ranking"].questions, 1)
-    )
-    for x, y in pairwise(study.systems.order_by("name")):
-        Contrast.objects.create(study=study, x=y, y=x, expected=">", margin=margin)
-    return section
+    """A ranking of all outputs of a prompt."""
+    return _add_with_own_questions(study, "ranking", position, m, margin, settings)
 
 
 def add_marks(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
-    """Error marks with a score, and a planned comparison of neighbouring systems on each of the two."""
-    section = Section.objects.create(
-        study=study, position=position, protocol="marks", m=m, settings={"noun": "story"} | settings
-    )
-    Question.objects.bulk_create(
-        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY["marks"].questions, 1)
-    )
-    for x, y in pairwise(study.systems.order_by("name")):
-        for estimand in ("score", "penalty"):
-            Contrast.objects.create(study=study, x=y, y=x, estimand=estimand, expected=">", margin=margin)
-    return section
+    """Error marks with a score, compared on each of the two."""
+    return _add_with_own_questions(study, "marks", position, m, margin, settings, ("score", "penalty"))
 
 
 def choice_study(

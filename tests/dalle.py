@@ -10,6 +10,8 @@ import re
 import zipfile
 from pathlib import Path
 
+from tests.playing import at_home, timed
+
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 SYSTEMS = {"left_file_raw": "dalle-raw", "right_file_scrambled": "dalle-scrambled"}
 LEVELS = (1, 2, 4, 8)
@@ -114,41 +116,19 @@ def play(study, n: int) -> None:
 
 
 def main(robots: int) -> None:
-    import os
-    import resource
-    import tempfile
-    import time
-
     if not DATA.is_dir():
         print("The real images do not lie beside the project: nothing to play.")
         return
-    home = tempfile.mkdtemp(prefix="heval-dalle-")
-    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
-    import django
-
-    django.setup()
-    from django.conf import settings
-    from django.core.management import call_command
-
-    settings.ALLOWED_HOSTS.append("testserver")
-    call_command("migrate", verbosity=0)
-    call_command("createcachetable", verbosity=0)
+    home = at_home("dalle")
     from analysis.runs import run_analysis
     from studies import lifecycle
     from studies.importing import Options, import_file
     from studies.models import Study
     from tests.builders import user, warnings_of
 
-    def timed(words, work):
-        start = time.perf_counter()
-        result = work()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{words:44} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB", flush=True)
-        return result
-
     owner = user()
     study = draft(owner, robots)
-    path = write_import_file(Path(home) / "dalle.zip")
+    path = write_import_file(home / "dalle.zip")
     options = Options(makes_batches=True)
     report = timed("dry run", lambda: import_file(study, path, options=options, by=owner, is_dry_run=True))
     for finding in report.findings:

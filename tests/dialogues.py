@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.papers.dynamic import DELTAS, FILES, KAPPA, RELEASED, TABLE_6, TABLE_7, confidence
+from tests.playing import at_home, timed
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 # The file's names of the columns.
@@ -113,20 +114,7 @@ def print_published_counting(study, batch: str, delta: float) -> None:
 
 
 def main() -> None:
-    import os
-    import resource
-    import tempfile
-    import time
-
-    home = tempfile.mkdtemp(prefix="heval-dialogues-")
-    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
-    call_command("createcachetable", verbosity=0)
+    home = at_home("dialogues")
     from analysis.runs import run_analysis
     from annotators.importing import Options as AnswerOptions
     from annotators.importing import import_answers
@@ -134,18 +122,11 @@ def main() -> None:
     from studies.models import Study
     from tests.builders import user
 
-    def timed(words, work):
-        start = time.perf_counter()
-        result = work()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
-        return result
-
     owner = user()
     how = AnswerOptions(COLUMNS)
 
     def played(batch: str, delta: float) -> None:
-        stimuli, answers = write_stimuli(batch, Path(home) / "pairs.jsonl"), DATA / FILES[batch]
+        stimuli, answers = write_stimuli(batch, home / "pairs.jsonl"), DATA / FILES[batch]
         study = draft(owner, batch, delta)
         timed("pairs: 500 prompts, 1,000 outputs", lambda: import_file(study, stimuli, options=Options(), by=owner))
         look = timed(

@@ -13,6 +13,7 @@ from typing import Any
 
 from studies.demo.make import HUMAN, ORDERS
 from studies.demo.quality import records
+from tests.playing import at_home, timed
 
 DOMAIN = "stories"
 # How far the machine's texts lie from human ones for every robot, in standard deviations: the longer the runs, the harder to tell.
@@ -100,38 +101,16 @@ def found_in(result: dict) -> Iterator[tuple[str, dict, dict]]:
 
 
 def main(robots: int) -> None:
-    import os
-    import resource
-    import tempfile
-    import time
-
-    home = tempfile.mkdtemp(prefix="heval-origins-")
-    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
-    import django
-
-    django.setup()
-    from django.conf import settings
-    from django.core.management import call_command
-
-    settings.ALLOWED_HOSTS.append("testserver")
-    call_command("migrate", verbosity=0)
-    call_command("createcachetable", verbosity=0)
+    home = at_home("origins")
     from analysis.runs import run_analysis
     from studies import lifecycle
     from studies.importing import Options, import_file
     from studies.models import Study
     from tests.builders import user, warnings_of
 
-    def timed(words, work):
-        start = time.perf_counter()
-        result = work()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
-        return result
-
     owner = user()
     study = timed("draft from the template", lambda: draft(owner, robots))
-    path = write_import_file(Path(home) / "fables.jsonl")
+    path = write_import_file(home / "fables.jsonl")
     timed("import: 24 prompts, 120 outputs", lambda: import_file(study, path, options=Options(), by=owner))
     for words in warnings_of(study):
         print("    acknowledged:", words)

@@ -10,6 +10,8 @@ import json
 import re
 from pathlib import Path
 
+from tests.playing import at_home, timed
+
 STORIES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "spa_stories.jsonl.gz"
 WRITERS = {"A": "ada", "B": "babbage", "C": "curie", "D": "davinci", "E": "human"}
 # (x, y, expected, P[x > y], Likert delta): Table 1 of the paper.
@@ -128,38 +130,18 @@ def play(study, n: int) -> None:
 
 
 def main(robots: int) -> None:
-    import os
-    import resource
-    import tempfile
-    import time
-
-    home = tempfile.mkdtemp(prefix="heval-stories-")
-    os.environ["HEVAL_HOME"], os.environ["DJANGO_SETTINGS_MODULE"] = home, "tests.settings"
-    import django
-
-    django.setup()
-    from django.conf import settings
+    home = at_home("stories")
     from django.core.management import call_command
 
-    settings.ALLOWED_HOSTS.append("testserver")
-    call_command("migrate", verbosity=0)
-    call_command("createcachetable", verbosity=0)
     from analysis.runs import run_analysis
     from studies import lifecycle
     from studies.importing import Options, import_file
     from studies.models import Study
     from tests.builders import user, warnings_of
 
-    def timed(words, work):
-        start = time.perf_counter()
-        result = work()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{words:38} {time.perf_counter() - start:7.1f} s   peak {peak:5.0f} MB")
-        return result
-
     owner = user()
     study = draft(owner, robots)
-    path = write_import_file(Path(home) / "stories.jsonl")
+    path = write_import_file(home / "stories.jsonl")
     options = Options(makes_batches=True, allows_empty=True)
     report = timed(
         "dry run of the import", lambda: import_file(study, path, options=options, by=owner, is_dry_run=True)
@@ -177,7 +159,7 @@ def main(robots: int) -> None:
     for sentence in run.result["conclusions"]:
         print("   ", sentence["apa"], "|", sentence["recovered"])
     for form in ("csv", "jsonl", "archive"):
-        out = Path(home) / f"export.{form}"
+        out = home / f"export.{form}"
         timed(
             f"export {form}",
             lambda form=form, out=out: call_command("export", str(study.code), "--format", form, "--output", str(out)),
