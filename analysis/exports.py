@@ -269,26 +269,26 @@ class Stream:
             raise TooMany
         self._stack = ExitStack()
         self._stack.callback(_places.release)
+        usual = connections["default"]
         try:
-            self._usual = connections["default"]
-            try:
-                self._stack.enter_context(snapshot())
-                self._reader = connections["default"]
-                self.prepared = prepare()
-            finally:
-                connections["default"] = self._usual
+            self._stack.enter_context(snapshot())
+            self._reader = connections["default"]
+            self.prepared = prepare()
             self._blocks = blocks()
         except BaseException:
             self._stack.close()
             raise
+        finally:
+            connections["default"] = usual
 
     @contextmanager
     def _reading(self):
+        usual = connections["default"]
         connections["default"] = self._reader
         try:
             yield
         finally:
-            connections["default"] = self._usual
+            connections["default"] = usual
 
     def __iter__(self):
         return self
@@ -307,6 +307,11 @@ class Stream:
             if blocks := getattr(self, "_blocks", None):
                 blocks.close()
             self._stack.close()
+
+    def __del__(self) -> None:
+        # What comes between the view and the server may fail and answer something else: nobody closes the stream then.
+        if hasattr(self, "_reader"):
+            self.close()
 
 
 def stream(name: str, form: str, selection: Selection, *, raw: bool = False) -> Stream:

@@ -35,6 +35,7 @@ def snapshot() -> Iterator[None]:
     try:
         reader = caller.copy(DEFAULT_DB_ALIAS)
         _configure(reader)
+        reader.inc_thread_sharing()  # whichever thread drops a stream that nobody closed closes it
         connections[DEFAULT_DB_ALIAS] = reader
         try:
             with transaction.atomic(), forgiving(reader):

@@ -383,6 +383,25 @@ def test_a_stream_that_is_left_gives_its_place_and_connection_back():
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("read", (0, 1))
+def test_a_stream_that_nobody_closes_gives_back_what_it_held(read):
+    study = spa_study(user("owner"))
+    submitted(study, "p", comment="x")
+    usual = connections["default"]
+    for _ in range(3):
+        streams = [exports.stream("responses", "csv", Selection(study)) for _ in range(exports.AT_ONCE)]
+        for stream in streams:
+            assert len([next(stream) for _ in range(read)]) == read
+        # The last reference may fall in any thread.
+        dropping = threading.Thread(target=streams.clear)
+        del stream
+        dropping.start()
+        dropping.join()
+        assert connections["default"] is usual
+    assert len(list(exports.stream("responses", "csv", Selection(study)))) > 0
+
+
+@pytest.mark.django_db(transaction=True)
 def test_an_error_within_a_stream_gives_its_place_back(monkeypatch):
     study = spa_study(user("owner"))
     submitted(study, "p", comment="x")

@@ -84,7 +84,9 @@ def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study,
     assert f'value="https://eval.example.org{address("analysis", study, 1)}"' in page
     for name in ("bundle", "api-archive"):
         assert f'href="{address(name, study)}" download' in page
-        assert "attachment" in client.get(address(name, study)).headers["Content-Disposition"]
+        download = client.get(address(name, study))
+        assert "attachment" in download.headers["Content-Disposition"]
+        assert download.getvalue()  # read to its end, it gives back its place
     home = client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
     assert f'<a href="{address("share", study)}">Share</a>' in home
 
