@@ -1,0 +1,144 @@
+"""What a panel's own service offers, in words that are the same for every panel. No model and no network here.
+
+A channel (``annotators.channels``) that can speak to its panel makes a ``Service``. Jobs call it, requests never do: each method
+waits for the network. What is ordered is written down before it is sent, so that an order whose reply was lost is looked up and
+not given twice.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+# What a panel may say of a submission, in our words.
+WORKING = "working"  # accepted, not sent
+SUBMITTED = "submitted"  # sent, not decided
+APPROVED = "approved"
+REJECTED = "rejected"
+RETURNED = "returned"  # given back by the person
+EXPIRED = "expired"  # the panel's time ran out
+SCREENED_OUT = "screened_out"
+UNKNOWN = "unknown"  # a word that we do not know: nothing changes
+STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, SCREENED_OUT, UNKNOWN)
+
+# What may be ordered, with the values that each order carries. Amounts are text with two places, as money is written.
+OPERATIONS = {
+    "publish": ("title", "description", "url", "reward", "currency", "minutes", "places", "name"),
+    "stop": ("task",),
+    "extend": ("task", "places"),
+    "approve": ("task", "submission", "person", "message"),
+    "reject": ("task", "submission", "person", "category", "message"),
+    "reverse": ("task", "submission", "person", "message"),  # approve what was rejected
+    "bonus": ("task", "submission", "person", "amount", "currency", "reason"),
+    "screen_out": ("task", "submission", "person", "amount", "currency"),
+    "request_return": ("task", "submission", "person", "message"),
+    "bar": ("person", "list"),  # keep a person out of what is published with this list
+}
+
+
+class Refused(Exception):
+    """The panel understood and said no. The words are the panel's, for a researcher."""
+
+
+class Unclear(Exception):
+    """No answer came, or none that tells: the order may have been carried out."""
+
+
+class Busy(Exception):
+    """The panel asks to come back later; nothing was done."""
+
+    def __init__(self, words: str, seconds: float = 60):
+        super().__init__(words)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A submission as the panel shows it, read from its service or from a file that it exports.
+
+    ``submission`` is the panel's id, which may be given to another person after a return: only with ``person`` does it name one
+    work. ``word``: the panel's own word for ``state``. ``decides_itself_at``: when the panel approves without us.
+    """
+
+    task: str
+    submission: str
+    person: str
+    state: str
+    word: str = ""
+    receipt: str = ""
+    started_at: datetime | None = None
+    submitted_at: datetime | None = None
+    decided_at: datetime | None = None
+    decides_itself_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Something that a panel shall do once. ``token`` names it for ever; ``values`` as in OPERATIONS."""
+
+    operation: str
+    token: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Service:
+    """A panel's service as one recruitment may use it.
+
+    ``can``: the operations that it carries out; each has a method of its name, ``(values, token) -> result``. Every call may raise
+    Refused, Unclear or Busy, and nothing else for what a network or a panel does.
+    """
+
+    can: frozenset[str] = frozenset()
+
+    def check(self) -> str:
+        """In a few words whose account this is and what it holds: proof that the secrets are right."""
+        raise NotImplementedError
+
+    def submissions(self, task: str) -> Iterator[Seen]:
+        """All of a task, to the last page, in whatever order the panel has them."""
+        raise NotImplementedError
+
+    def submission(self, submission: str) -> Seen | None:
+        """One, read anew; None where the panel shows none under this id."""
+        raise NotImplementedError
+
+    def do(self, order: Order) -> dict[str, Any]:
+        """Carry it out; gives what the panel answered and is worth keeping (``{"task": id}`` of what was published)."""
+        if order.operation not in self.can:
+            raise Refused(f"This panel has no way to {order.operation.replace('_', ' ')}.")
+        return getattr(self, order.operation)(order.values, order.token)
+
+    def look(self, order: Order) -> dict[str, Any] | None:
+        """What came of an order whose reply was lost: its result, or None where it was not carried out and may be sent again.
+
+        Raises Unclear where the panel cannot tell: a person decides then.
+        """
+        raise Unclear("This panel cannot tell whether it was carried out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """What a panel takes beside what people get. ``source``: where the rate is from and of when."""
+
+    label: str
+    amount: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What a panel lets one refuse: ``categories`` by slug with what each means and needs; the least length of the message."""
+
+    categories: Mapping[str, str]
+    least_characters: int = 1
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BulkText:
+    """Lines for a panel's own bulk form: for those who give heval no token. ``where`` says into which form they go."""
+
+    name: str
+    text: str
+    where: str
