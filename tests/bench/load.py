@@ -1,4 +1,8 @@
-"""The clients of a measurement: closed loop, no think time, connections kept open. Standard library alone, one thread.
+"""The clients of a measurement: closed loop, no think time. Standard library alone, one thread.
+
+Each submission opens a connection, on which the page after it is asked for: people read for longer than a server keeps an idle
+connection. Connections that stayed would belong to one of the server's processes for good, and how unevenly they fall would
+decide who waits.
 
 It must cost little beside what it measures: a page is searched with ``bytes.find`` for the names of its fields, not parsed.
 Run as a process it takes a job as JSON on standard input and prints what it saw.
@@ -66,7 +70,14 @@ class Client:
         self.socket.setblocking(False)
         self.load.selector.register(self.socket, selectors.EVENT_READ, self)
 
+    def leave(self) -> None:
+        self.load.selector.unregister(self.socket)
+        self.socket.close()
+
     def send(self, method: str, path: str, body: bytes = b"") -> None:
+        if method == "POST":
+            self.leave()
+            self.connect()
         self.method, self.asked, self.body, self.buffer = method, path, body, b""
         head = f"{method} {path} HTTP/1.1\r\nHost: {self.load.host}\r\n"
         if method == "POST":
@@ -107,8 +118,7 @@ class Client:
         if self.buffer:
             load.errors.append("broken connection")
         load.reconnects += 1
-        load.selector.unregister(self.socket)
-        self.socket.close()
+        self.leave()
         self.connect()
         self.send(self.method, self.asked, self.body)
 
@@ -167,8 +177,7 @@ class Load:
         self.open = 0
 
     def finish(self, client: Client) -> None:
-        self.selector.unregister(client.socket)
-        client.socket.close()
+        client.leave()
         self.open -= 1
 
     def run(self) -> dict:
