@@ -313,3 +313,11 @@ class Inquiry(models.Model):
     class Meta:
         verbose_name_plural = "inquiries"
         constraints = [CheckConstraint(name="inquiry_says_something", condition=~Q(text=""))]
+
+
+from .panels.models import (  # noqa: E402, F401 - Django looks for models here, and these build on those above
+    PanelOrder,
+    PanelSecret,
+    PanelSubmission,
+    PanelTask,
+)

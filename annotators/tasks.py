@@ -9,9 +9,19 @@ from studies import jobs, lifecycle
 from studies.models import Study
 
 from . import assign, monitor, settle
-from .models import Assignment, PanelIdentity
+from .models import Assignment, PanelIdentity, PanelSubmission, Recruitment
+from .panels import reconcile, secrets
+from .panels import work as panel_work
 
 logger = logging.getLogger("heval.annotators")
+
+jobs.register(panel_work.KIND, readable=(secrets.NoService,), exclusive=True)(panel_work.work)
+
+
+@jobs.every(panel_work.OPEN_EVERY)
+def ask_panels() -> int:
+    """What panels show is read; what they were told is sent."""
+    return panel_work.ask_all()
 
 
 @jobs.every(60)
@@ -44,8 +54,13 @@ def erase_panel_ids() -> int:
         if study.closed_at + timedelta(days=study.erase_after_days) < study.now
     ]
     Assignment.objects.filter(study__in=due).exclude(external_ids={}).update(external_ids={})
+    reconcile.forget(Recruitment.objects.filter(study__in=due))
     kept = Assignment.objects.exclude(study__in=due).values("annotator")
-    over = PanelIdentity.objects.filter(ciphertext__isnull=False).exclude(annotator__in=kept)
+    # People whom a panel shows and who never came here may still be written to, and paid.
+    shown = PanelSubmission.objects.exclude(recruitment__study__in=due).values("annotator")
+    over = (
+        PanelIdentity.objects.filter(ciphertext__isnull=False).exclude(annotator__in=kept).exclude(annotator__in=shown)
+    )
     return over.update(ciphertext=None, purge_at=None)
 
 

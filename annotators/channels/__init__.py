@@ -14,6 +14,8 @@ from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
+from ..panels import Seen, Service
+
 REGISTRY: dict[str, "Channel"] = {}
 
 # How a visit may end. Each may have a code or an address of its own at the panel.
@@ -71,6 +73,10 @@ class Channel:
     # False on an open link: a person can only come back by the page's own address, and the report says so.
     identifies_people = True
     is_on_by_default = True
+    # Secrets that ``service`` needs, name by name, and what each is called.
+    secrets: Mapping[str, str] = {}
+    # Whether ``read_export`` knows the panel's file.
+    reads_exports = False
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
 
@@ -86,6 +92,14 @@ class Channel:
         """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
         a page that lists their parts."""
         return 0
+
+    def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
+        """The panel's own service, for jobs; None where there is none, or a secret that it needs is missing."""
+        return None
+
+    def read_export(self, text: str) -> list[Seen]:
+        """Submissions from the file that the panel exports. Raises ValidationError, with the row's number."""
+        raise NotImplementedError
 
     def links(self, recruitment, base: str) -> list[tuple[str, str]]:
         """(what it is, the link to paste at the panel or to send)."""

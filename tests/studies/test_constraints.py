@@ -14,6 +14,10 @@ from annotators.models import (
     Exclusion,
     Inquiry,
     PageVisit,
+    PanelOrder,
+    PanelSecret,
+    PanelSubmission,
+    PanelTask,
     Recruitment,
     RecruitmentArm,
     Response,
@@ -246,6 +250,19 @@ CASES = {
     ),
     "exclusion_has_a_reason": lambda w: Exclusion(assignment=w["assignment"], reason="", by=w["researcher"]),
     "inquiry_says_something": lambda w: Inquiry(assignment=w["assignment"], kind="report", text=""),
+    "panel_secret_once_per_recruitment": lambda w: secret(w).save() or secret(w),
+    "panel_task_once_per_recruitment": lambda w: (
+        PanelTask(recruitment=w["recruitment"], external_id="T").save()
+        or PanelTask(recruitment=w["recruitment"], external_id="T")
+    ),
+    "panel_task_has_an_id": lambda w: PanelTask(recruitment=w["recruitment"], external_id=""),
+    "panel_submission_once_per_person": lambda w: submission(w).save() or submission(w),
+    "panel_submission_has_an_id": lambda w: submission(w, external_id=""),
+    "panel_submission_state_is_known": lambda w: submission(w, state="gone"),
+    "panel_order_token_once": lambda w: order(w).save() or order(w),
+    "panel_order_operation_is_known": lambda w: order(w, operation="steal"),
+    "panel_order_that_left_has_a_time": lambda w: order(w, state="sent"),
+    "panel_order_that_ended_has_a_time": lambda w: order(w, state="done", sent_at=NOW),
     "analysis_number_once_per_study": lambda w: AnalysisRun(
         study=w["study"],
         number=1,
@@ -275,6 +292,24 @@ CASES = {
     "api_token_hash_once": lambda w: ApiToken(user=w["researcher"], name="t", hash="h"),
     "api_token_is_hashed": lambda w: ApiToken(user=w["researcher"], name="t", hash=""),
 }
+
+
+def secret(w):
+    return PanelSecret(recruitment=w["recruitment"], name="token", ciphertext=b"x")
+
+
+def submission(w, **columns):
+    usual = {
+        "recruitment": w["recruitment"],
+        "external_id": "S",
+        "annotator": w["assignment"].annotator,
+        "state": "working",
+    }
+    return PanelSubmission(**usual | {"source": "service"} | columns)
+
+
+def order(w, **columns):
+    return PanelOrder(**{"recruitment": w["recruitment"], "operation": "stop", "token": "t"} | columns)
 
 
 def violates(name, error) -> bool:

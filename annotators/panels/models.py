@@ -1,0 +1,133 @@
+"""What panels were told to do, and what they show. What a panel says is kept beside what we know, never in its place."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from studies.models import link, moment, optional_link
+
+from . import OPERATIONS, STATES
+
+
+class PanelSecret(models.Model):
+    """What lets us speak to a panel in a researcher's name: enciphered, written and never shown."""
+
+    recruitment = link("annotators.Recruitment", "panel_secrets")
+    name = models.SlugField(max_length=30)
+    ciphertext = models.BinaryField()
+    written_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["recruitment", "name"], name="panel_secret_once_per_recruitment")]
+
+    def __str__(self):
+        return self.name
+
+
+class PanelTask(models.Model):
+    """What a panel offers to its people: a HIT, a study of Prolific. Published from here, or there by hand and named here."""
+
+    recruitment = link("annotators.Recruitment", "panel_tasks")
+    external_id = models.CharField(max_length=64)
+    places = models.PositiveIntegerField(null=True, blank=True)
+    closed_at = moment()
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["recruitment", "external_id"], name="panel_task_once_per_recruitment"),
+            CheckConstraint(name="panel_task_has_an_id", condition=~Q(external_id="")),
+        ]
+
+    def __str__(self):
+        return self.external_id
+
+
+class PanelSubmission(models.Model):
+    """One person's work as the panel shows it. The panel may give its id to another person after a return: both rows stay."""
+
+    class Source(models.TextChoices):
+        SERVICE = "service", "the panel's service"
+        FILE = "file", "a file that the panel exports"
+
+    recruitment = link("annotators.Recruitment", "panel_submissions")
+    task = optional_link(PanelTask, "submissions")
+    external_id = models.CharField(max_length=64)
+    annotator = link("annotators.Annotator", "panel_submissions")
+    assignment = optional_link("annotators.Assignment", "panel_submissions")
+    state = models.CharField(max_length=12, choices=[(state, state) for state in STATES])
+    word = models.CharField(max_length=40, blank=True)
+    receipt = models.CharField(max_length=64, blank=True)
+    started_at = moment()
+    submitted_at = moment()
+    decided_at = moment()
+    decides_itself_at = moment()
+    source = models.CharField(max_length=7, choices=Source)
+    first_seen_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["recruitment", "external_id", "annotator"], name="panel_submission_once_per_person"
+            ),
+            CheckConstraint(name="panel_submission_has_an_id", condition=~Q(external_id="")),
+            CheckConstraint(name="panel_submission_state_is_known", condition=Q(state__in=STATES)),
+        ]
+        indexes = [models.Index(fields=["recruitment", "state"], name="panel_submission_by_state")]
+
+    def __str__(self):
+        return self.external_id
+
+
+class PanelOrder(models.Model):
+    """Something that a panel shall do once, written down before it is sent. Its token names it at the panel too."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "to be sent"
+        SENT = "sent", "sent, no answer yet"
+        DONE = "done", "carried out"
+        REFUSED = "refused", "refused by the panel"
+        UNCLEAR = "unclear", "nobody knows whether it was carried out"
+        CANCELLED = "cancelled", "taken back before it was sent"
+
+    recruitment = link("annotators.Recruitment", "panel_orders")
+    submission = optional_link(PanelSubmission, "orders")
+    operation = models.CharField(max_length=20, choices=[(name, name) for name in OPERATIONS])
+    token = models.CharField(max_length=64)
+    values = models.JSONField(default=dict)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    not_before = models.DateTimeField(db_default=Now())
+    words = models.TextField(blank=True)
+    result = models.JSONField(default=dict, blank=True)
+    by = optional_link(settings.AUTH_USER_MODEL)
+    made_at = models.DateTimeField(db_default=Now())
+    sent_at = moment()
+    ended_at = moment()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["token"], name="panel_order_token_once"),
+            CheckConstraint(name="panel_order_operation_is_known", condition=Q(operation__in=list(OPERATIONS))),
+            CheckConstraint(
+                name="panel_order_that_left_has_a_time",
+                condition=Q(state__in=["waiting", "cancelled"]) | Q(sent_at__isnull=False),
+            ),
+            CheckConstraint(
+                name="panel_order_that_ended_has_a_time",
+                condition=Q(state__in=["waiting", "sent", "unclear"], ended_at=None)
+                | Q(state__in=["done", "refused", "cancelled"], ended_at__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["recruitment", "not_before"],
+                condition=Q(state__in=["waiting", "sent"]),
+                name="panel_order_to_send",
+            )
+        ]
+
+    def __str__(self):
+        return f"{self.operation} {self.token}"

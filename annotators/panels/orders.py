@@ -1,0 +1,192 @@
+"""Orders to panels: written down, sent, looked up where the reply was lost. The only writer of PanelOrder.
+
+An order is committed as sent before the panel hears of it. A process that dies between leaves it sent; whoever comes next asks the
+panel what became of it and sends it again, under the same token, only where the panel says that nothing did. Where the panel
+cannot tell, a person does.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from studies import audit
+
+from ..identity import panel_id
+from ..models import Recruitment
+from . import OPERATIONS, Busy, Order, Refused, Service, Unclear
+from .models import PanelOrder, PanelSubmission, PanelTask
+
+logger = logging.getLogger("heval.panels")
+
+State = PanelOrder.State
+# A sent order without an answer for so long has lost it: a call waits for half a minute at most.
+LOST_AFTER = 120  # seconds
+TRIES = 8
+WORDS = 500  # of what a panel says, at most
+
+
+def give(
+    recruitment: Recruitment,
+    operation: str,
+    token: str,
+    *,
+    submission: PanelSubmission | None = None,
+    by=None,
+    **values: Any,
+) -> PanelOrder:
+    """Write an order down, once for its token: given again it is the same row. Raises ValueError for other values under a token.
+
+    The person is never among the values: who is meant stands with the submission, and is deciphered when the order is sent.
+    """
+    allowed = set(OPERATIONS[operation]) - {"person", "submission"}
+    if unknown := set(values) - allowed:
+        raise ValueError(f"{operation} takes no {', '.join(sorted(unknown))}.")
+    columns = {"recruitment": recruitment, "operation": operation, "values": values, "submission": submission, "by": by}
+    with transaction.atomic():
+        order, is_new = PanelOrder.objects.get_or_create(token=token, defaults=columns)
+        same = (order.recruitment_id, order.operation, order.values, order.submission_id)
+        if same != (recruitment.pk, operation, values, submission and submission.pk):
+            raise ValueError("This token belongs to another order.")
+        if is_new:
+            audit.record(
+                f"order {operation}", study=recruitment.study, by=by, recruitment=recruitment.key, token=token,
+                assignment_code=submission.assignment.code if submission and submission.assignment else "",
+            )  # fmt: skip
+    return order
+
+
+def cancel(order: PanelOrder, by=None) -> bool:
+    """Take back what was not sent yet. False where it was."""
+    with transaction.atomic():
+        waiting = PanelOrder.objects.filter(pk=order.pk, state=State.WAITING, sent_at=None)
+        is_taken_back = bool(waiting.update(state=State.CANCELLED, ended_at=Now()))
+        if is_taken_back:
+            audit.record("cancel order", study=order.recruitment.study, by=by, token=order.token)
+    return is_taken_back
+
+
+def decide(order: PanelOrder, is_carried_out: bool, by) -> bool:
+    """A person looked at the panel: the order was carried out, or shall be sent again. False where it is not unclear any more."""
+    with transaction.atomic():
+        unclear = PanelOrder.objects.filter(pk=order.pk, state=State.UNCLEAR)
+        if is_carried_out:
+            is_decided = unclear.update(state=State.DONE, ended_at=Now())
+        else:
+            is_decided = unclear.update(state=State.WAITING, not_before=Now(), tries=0)
+        if is_decided:
+            audit.record(
+                "decide order", study=order.recruitment.study, by=by, token=order.token, is_carried_out=is_carried_out
+            )
+    return bool(is_decided)
+
+
+def due(recruitment: Recruitment) -> QuerySet[PanelOrder]:
+    """Orders to be sent now, and sent ones whose answer is lost; the oldest first."""
+    lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
+    orders = PanelOrder.objects.filter(recruitment=recruitment)
+    return orders.filter(Q(state=State.WAITING) | lost, not_before__lte=Now()).order_by("pk")
+
+
+def send_due(recruitment: Recruitment, service: Service, progress: Callable[[int, int, str], None]) -> dict[str, int]:
+    """Send what is due, one after the other. Gives how many ended in which state."""
+    ended: dict[str, int] = {}
+    pks = list(due(recruitment).values_list("pk", flat=True))
+    for n, pk in enumerate(pks):
+        progress(n, len(pks), "Sending orders to the panel")
+        order = _taken(pk)
+        if order is None:
+            continue
+        state = _carry_out(*order, service)
+        ended[state] = ended.get(state, 0) + 1
+        if state in (State.WAITING, State.SENT):
+            break  # the panel asked to be left alone for a while, or is not to be reached
+    return ended
+
+
+def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
+    """The order, marked as sent, and whether it had been sent before; None where somebody else has it."""
+    with transaction.atomic():
+        order = (
+            PanelOrder.objects.select_for_update(of=("self",), skip_locked=True)
+            .select_related("recruitment__study", "submission__annotator", "submission__task")
+            .filter(pk=pk, state__in=[State.WAITING, State.SENT])
+            .first()
+        )
+        if order is None or not due(order.recruitment).filter(pk=pk).exists():
+            return None
+        was_sent = order.sent_at is not None
+        PanelOrder.objects.filter(pk=pk).update(state=State.SENT, sent_at=Now(), tries=order.tries + 1)
+        order.tries += 1
+    return order, was_sent
+
+
+def _carry_out(order: PanelOrder, was_sent: bool, service: Service) -> str:
+    """Ask what became of one that was sent before, send what is not carried out, and write down what came of it."""
+    sent = Order(order.operation, order.token, _complete(order))
+    result = None
+    if was_sent:
+        try:
+            result = service.look(sent)
+        except (Refused, Unclear) as words:
+            return _ended(order, State.UNCLEAR, str(words))
+        except Busy as later:
+            return _looked_up_later(order, later, later.seconds)
+    if result is None:
+        try:
+            result = service.do(sent)
+        except Refused as no:
+            return _ended(order, State.REFUSED, str(no))
+        except Busy as later:
+            in_a_while = Now() + timedelta(seconds=later.seconds)
+            # Nothing was done: it counts as never sent.
+            _written(order, state=State.WAITING, words=str(later)[:WORDS], not_before=in_a_while, sent_at=None)
+            return State.WAITING
+        except Unclear as silence:
+            if order.tries >= TRIES:
+                return _ended(order, State.UNCLEAR, str(silence))
+            return _looked_up_later(order, silence, 0)
+    return _ended(order, State.DONE, "", result)
+
+
+def _looked_up_later(order: PanelOrder, words: Exception, seconds: float) -> str:
+    lost = Now() - timedelta(seconds=LOST_AFTER + 1)
+    _written(order, words=str(words)[:WORDS], sent_at=lost, not_before=Now() + timedelta(seconds=seconds))
+    return State.SENT
+
+
+def _complete(order: PanelOrder) -> Mapping[str, Any]:
+    if order.submission is None:
+        return order.values
+    about = order.submission
+    named = {"submission": about.external_id, "person": panel_id(about.annotator) or ""}
+    return {"task": about.task.external_id if about.task else "", **order.values, **named}
+
+
+def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] | None = None) -> str:
+    with transaction.atomic():
+        ended_at = None if state == State.UNCLEAR else Now()
+        if not _written(order, state=state, words=words[:WORDS], result=result or {}, ended_at=ended_at):
+            return state
+        if state == State.DONE and order.operation == "publish":
+            PanelTask.objects.get_or_create(
+                recruitment=order.recruitment, external_id=str((result or {})["task"]),
+                defaults={"places": order.values.get("places")},
+            )  # fmt: skip
+        if state == State.DONE and order.operation == "stop":
+            PanelTask.objects.filter(recruitment=order.recruitment, external_id=order.values["task"]).update(
+                closed_at=Now()
+            )
+    if state != State.DONE:
+        logger.warning(
+            "Order %s (%s) of recruitment %s: %s", order.token, order.operation, order.recruitment.key, state
+        )
+    return state
+
+
+def _written(order: PanelOrder, **columns: Any) -> bool:
+    return bool(PanelOrder.objects.filter(pk=order.pk, state=State.SENT).update(**columns))

@@ -1,0 +1,63 @@
+"""Tokens of panels: enciphered in the database, readable by jobs alone. The only reader and writer of PanelSecret."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from django.conf import settings
+from django.db import transaction
+
+from studies import audit
+
+from ..channels import REGISTRY
+from ..models import Recruitment
+from . import Service
+from .models import PanelSecret
+
+
+class NoService(Exception):
+    """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
+
+
+def _cipher():
+    from cryptography.fernet import Fernet
+
+    key = hashlib.sha256(b"panel secret" + settings.PSEUDONYM_KEY.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))
+
+
+def keep(recruitment: Recruitment, secrets: Mapping[str, str], by=None) -> None:
+    """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
+    cipher = _cipher()
+    with transaction.atomic():
+        for name, secret in secrets.items():
+            mine = PanelSecret.objects.filter(recruitment=recruitment, name=name)
+            mine.delete()
+            if secret:
+                PanelSecret.objects.create(
+                    recruitment=recruitment, name=name, ciphertext=cipher.encrypt(secret.encode())
+                )
+            audit.record(
+                "keep secret" if secret else "forget secret",
+                study=recruitment.study,
+                by=by,
+                recruitment=recruitment.key,
+                name=name,
+            )
+
+
+def names_kept(recruitment: Recruitment) -> dict[str, object]:
+    """Which secrets are there, and since when: all that a page may say of them."""
+    return dict(PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "written_at"))
+
+
+def service_of(recruitment: Recruitment) -> Service:
+    """The panel's service in the name of whose secrets are kept. Raises NoService, in words for a researcher."""
+    channel = REGISTRY.get(recruitment.channel)
+    cipher = _cipher()
+    kept = PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "ciphertext")
+    secrets = {name: cipher.decrypt(bytes(ciphertext)).decode() for name, ciphertext in kept}
+    service = channel.service(recruitment, secrets) if channel else None
+    if service is None:
+        raise NoService(f"{recruitment} has no token of its panel, or its channel has no service.")
+    return service

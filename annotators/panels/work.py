@@ -1,0 +1,74 @@
+"""The job that speaks to a panel: sends what is ordered, reads what is shown, and sends what follows from it."""
+
+from dataclasses import asdict
+from datetime import timedelta
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from studies import jobs
+from studies.models import Job, Study
+
+from ..models import Recruitment
+from . import Busy, Refused, Unclear
+from .models import PanelSubmission, PanelTask
+from .orders import send_due
+from .reconcile import Summary, take_in
+from .secrets import service_of
+
+KIND = "panel"
+OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
+# Panels decide by themselves after days; later there is nothing to see.
+WATCHED_DAYS = 14
+
+
+class Silent(jobs.Readable):
+    """The panel could not be asked; the words say why."""
+
+
+def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
+    """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
+    service = service_of(recruitment)
+    if not is_dry:
+        send_due(recruitment, service, progress)
+    tasks = list(PanelTask.objects.filter(recruitment=recruitment).values_list("external_id", flat=True))
+    shown = []
+    try:
+        for n, task in enumerate(tasks):
+            progress(n, len(tasks), "Reading submissions")
+            for seen in service.submissions(task):
+                shown.append(seen)
+                if len(shown) % 100 == 0:
+                    progress(n, len(tasks), f"Reading submissions: {len(shown)}")
+    except (Refused, Unclear, Busy) as words:
+        raise Silent(f"The panel did not show its submissions: {words}") from words
+    return take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+
+
+def work(job: Job, progress) -> dict:
+    recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    return asdict(ask(recruitment, progress))
+
+
+def watched() -> QuerySet[Recruitment]:
+    """Recruitments with a secret, of studies that run or ended not long ago."""
+    recent = Now() - timedelta(days=WATCHED_DAYS)
+    running = Q(study__state__in=[Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING])
+    ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
+    having = Recruitment.objects.filter(panel_secrets__isnull=False).filter(running | ended)
+    return having.select_related("study").distinct().order_by("pk")
+
+
+def ask_soon(recruitment: Recruitment, by=None, seconds: int = 0) -> Job:
+    """The job that asks this panel: one in each span of ``seconds``, however often it is wished for."""
+    token = f"panel:{recruitment.pk}:{int(timezone.now().timestamp()) // seconds}" if seconds else None
+    return jobs.submit(KIND, study=recruitment.study, by=by, request_token=token, recruitment=recruitment.pk)
+
+
+def ask_all() -> int:
+    """The regular look: often while people come, hourly afterwards."""
+    found = list(watched())
+    for recruitment in found:
+        ask_soon(recruitment, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY)
+    return len(found)

@@ -1,0 +1,49 @@
+"""A panel in memory that carries out each order once for its token, and fails as it is told to."""
+
+from annotators.channels import REGISTRY, Channel
+from annotators.models import Recruitment
+from annotators.panels import OPERATIONS, Busy, Refused, Service, Unclear
+
+
+class Pretend(Service):
+    can = frozenset(OPERATIONS)
+
+    def __init__(self):
+        self.done: dict[str, tuple[str, dict]] = {}  # by token
+        self.given = []  # every order that arrived, carried out or not
+        self.faults: list[str] = []  # of the next orders: "", "refused", "busy", "lost before", "lost after"
+        self.is_forgetful = False  # cannot tell what became of an order
+        self.shown: dict[str, list] = {}
+
+    def do(self, order):
+        self.given.append(order)
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault == "refused":
+            raise Refused("Not in this state.")
+        if fault == "busy":
+            raise Busy("Too many requests.", 30)
+        if fault == "lost before":
+            raise Unclear("The connection ended.")
+        if order.token not in self.done:
+            self.done[order.token] = (order.operation, dict(order.values))
+        if fault == "lost after":
+            raise Unclear("The connection ended.")
+        return {"task": f"T{len(self.done)}"} if order.operation == "publish" else {}
+
+    def look(self, order):
+        if self.is_forgetful:
+            raise Unclear("It cannot be told.")
+        return {"task": "T1"} if order.token in self.done else None
+
+    def submissions(self, task):
+        yield from self.shown.get(task, ())
+
+
+def recruitment_of(study, **columns) -> Recruitment:
+    return Recruitment.objects.create(study=study, channel="generic", pool="panel", **columns)
+
+
+def speaks(monkeypatch, service: Service) -> None:
+    """The generic channel has this service, whatever secrets are kept."""
+    monkeypatch.setattr(type(REGISTRY["generic"]), "service", lambda self, recruitment, secrets: service)
+    assert type(REGISTRY["generic"]).service is not Channel.service

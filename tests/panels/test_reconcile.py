@@ -1,0 +1,231 @@
+"""What a panel shows beside what we know: each row of the table, twice, and nothing lost."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotators import assign, tasks
+from annotators.identity import panel_id
+from annotators.models import Annotator, Assignment, PanelSubmission, PanelTask, Response
+from annotators.panels import (
+    APPROVED,
+    EXPIRED,
+    REJECTED,
+    RETURNED,
+    SCREENED_OUT,
+    SUBMITTED,
+    UNKNOWN,
+    WORKING,
+    Busy,
+    Refused,
+    Seen,
+    Unclear,
+)
+from annotators.panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
+from annotators.panels.work import Silent, ask, ask_all
+from annotators.receipts import receipt_of
+from studies import jobs
+from studies.models import Batch, Job
+from tests.builders import spa_study, user
+from tests.players import claimed, submitted
+
+from .pretend import Pretend, recruitment_of, speaks
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def recruitment():
+    return recruitment_of(spa_study(user("owner"), target_n=12))
+
+
+def came(recruitment, person, submission=None, finishes=True) -> Assignment:
+    """A person of the panel who came with the panel's id, and finished or not."""
+    ids = {"person": person} | ({"session": submission} if submission else {})
+    if not finishes:
+        return claimed(recruitment.study, person, recruitment, external_ids=ids)
+    return submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
+
+
+def long_ago(assignment):
+    before = timezone.now() - timedelta(hours=2)
+    Assignment.objects.filter(pk=assignment.pk).update(
+        claimed_at=before, started_at=before, submitted_at=before + timedelta(minutes=10)
+    )
+
+
+def shown(person, submission, state=SUBMITTED, **more) -> Seen:
+    return Seen("T", submission, person, state, word=state.upper(), **more)
+
+
+def standing(recruitment) -> dict:
+    return dict(with_class(recruitment).values_list("external_id", "standing"))
+
+
+def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
+    people = {name: came(recruitment, name, f"S-{name}") for name in ("sent", "paid", "gone", "auto", "refused")}
+    begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}
+    assign.release(begun["late"].pk, "expired")
+    look = [
+        shown("sent", "S-sent", receipt=receipt_of(people["sent"].code)), shown("paid", "S-paid", APPROVED, decided_at=NOW),
+        shown("auto", "S-auto", APPROVED), shown("refused", "S-refused", REJECTED), shown("gone", "S-gone", RETURNED),
+        shown("half", "S-half"), shown("back", "S-back", RETURNED), shown("late", "S-late", EXPIRED),
+        shown("at it", "S-at it", WORKING), shown("stranger", "S-stranger"), shown("odd", "S-odd", UNKNOWN),
+        shown("other", "S-other", SCREENED_OUT),
+    ]  # fmt: skip
+    summary = take_in(recruitment, look, "service")
+    assert standing(recruitment) == {
+        "S-sent": "matched", "S-paid": "decided", "S-auto": "decided", "S-refused": "decided", "S-gone": "left_after_work",
+        "S-half": "orphan", "S-back": "left", "S-late": "left", "S-at it": "working", "S-stranger": "unknown",
+        "S-odd": "unreadable", "S-other": "left",
+    }  # fmt: skip
+    assert (summary.seen, summary.new, summary.linked, summary.confirmed, summary.released) == (12, 12, 9, 4, 1)
+    assert summary.classes == counts(recruitment) and set(summary.classes) <= set(CLASSES)
+    for name in ("sent", "paid", "auto", "refused"):
+        assert Assignment.objects.get(pk=people[name].pk).trust == "confirmed"
+    back = Assignment.objects.get(pk=begun["back"].pk)
+    assert back.released_reason == "returned" and back.batch.claimed == 0
+    # What was answered stays, and a panel that knows a person is no reason to change what we know.
+    assert Response.objects.filter(assignment=people["gone"]).exists()
+    assert Assignment.objects.get(pk=people["gone"].pk).released_at is None
+    assert Assignment.objects.get(pk=begun["at it"].pk).released_at is None
+    before = list(PanelSubmission.objects.order_by("pk").values())
+    again = take_in(recruitment, look, "service")
+    assert (again.seen, again.new, again.changed, again.linked, again.confirmed, again.released) == (12, 0, 0, 0, 0, 0)
+    assert list(PanelSubmission.objects.order_by("pk").values()) == before
+    assert Batch.objects.filter(study=recruitment.study).count() and tasks.count_places() == 0
+
+
+def test_a_rehearsal_says_what_would_change_and_changes_nothing(recruitment):
+    came(recruitment, "W", "S1")
+    back = came(recruitment, "V", "S2", finishes=False)
+    look = [shown("W", "S1"), shown("V", "S2", RETURNED), shown("X", "S3")]
+    summary = take_in(recruitment, look, "service", is_dry=True)
+    assert (summary.new, summary.linked, summary.confirmed, summary.released) == (3, 2, 1, 1)
+    assert summary.classes == {"matched": 1, "left": 1, "unknown": 1}
+    assert not PanelSubmission.objects.exists() and not PanelTask.objects.exists()
+    assert Annotator.objects.count() == 2 and not Assignment.objects.filter(trust="confirmed").exists()
+    assert Assignment.objects.get(pk=back.pk).released_at is None
+
+
+def test_one_id_of_the_panel_and_two_people(recruitment):
+    """MTurk gives an assignment that was returned to the next worker, under the same id."""
+    first, second = came(recruitment, "first", "A1"), came(recruitment, "second", "A1")
+    long_ago(first)
+    take_in(recruitment, [shown("second", "A1")], "service")
+    assert standing(recruitment) == {"A1": "matched"}
+    assert Assignment.objects.get(pk=second.pk).trust == "confirmed"
+    assert [(row.pk, word) for row, word in unseen(recruitment)] == [(first.pk, "surplus")]
+    assert Assignment.objects.get(pk=first.pk).trust == "claimed"
+    # Where the panel shows both, both rows stay.
+    take_in(recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service")
+    assert counts(recruitment) == {"matched": 1, "surplus": 1} and PanelSubmission.objects.count() == 2
+
+
+def test_finished_here_and_never_sent(recruitment):
+    early, recent = came(recruitment, "early", "S1"), came(recruitment, "recent", "S2")
+    long_ago(early)
+    assert [(row.pk, word) for row, word in unseen(recruitment)] == [(early.pk, "unsent")]
+    take_in(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
+    assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
+    assert recent.pk and counts(recruitment) == {"working": 1, "unsent": 1}
+    take_in(recruitment, [shown("early", "S1")], "service")
+    assert standing(recruitment)["S1"] == "matched"
+
+
+def test_who_returned_and_took_it_again_keeps_the_place(recruitment):
+    assignment = came(recruitment, "W", "S1", finishes=False)
+    assert claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "session": "S2"}) == assignment
+    summary = take_in(recruitment, [shown("W", "S1", RETURNED), shown("W", "S2", WORKING)], "service")
+    assert summary.released == 0 and Assignment.objects.get(pk=assignment.pk).released_at is None
+    assert PanelSubmission.objects.get(external_id="S2").assignment == assignment
+
+
+def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
+    first, second = came(recruitment, "W"), came(recruitment, "V")
+    typed = receipt_of(first.code).lower().replace("-", " ")
+    take_in(recruitment, [shown("W", "S1", receipt=typed), shown("V", "S2")], "file")
+    assert PanelSubmission.objects.get(external_id="S1").assignment == first
+    assert PanelSubmission.objects.get(external_id="S2").assignment == second
+    assert same_receipt(typed, receipt_of(first.code)) and not same_receipt(typed, receipt_of(second.code))
+
+
+def test_what_one_source_leaves_out_another_has_told(recruitment):
+    came(recruitment, "W", "S1")
+    take_in(recruitment, [shown("W", "S1", decides_itself_at=NOW, receipt="ABC")], "service")
+    take_in(recruitment, [Seen("", "S1", "W", UNKNOWN)], "file")
+    row = PanelSubmission.objects.get()
+    assert (row.state, row.receipt, row.decides_itself_at, row.task.external_id) == (SUBMITTED, "ABC", NOW, "T")
+
+
+def test_a_look_costs_the_same_queries_for_one_and_for_many(recruitment, django_assert_max_num_queries):
+    came(recruitment, "W0", "S0")
+    for n in (3, 60):
+        look = [shown(f"W{i}", f"S{i}") for i in range(n)]
+        with django_assert_max_num_queries(32):
+            assert take_in(recruitment, look, "service").seen == n
+    assert counts(recruitment) == {"matched": 1, "unknown": 59}
+
+
+def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
+    came(recruitment, "W", "S1")
+    take_in(recruitment, [shown("W", "S1", APPROVED), shown("stranger", "S2")], "service")
+    stranger = PanelSubmission.objects.get(external_id="S2").annotator
+    assert panel_id(stranger) == "stranger"
+    tasks.erase_panel_ids()
+    assert panel_id(stranger) == "stranger"
+    from tests.annotators.test_tasks import closed_long_ago
+
+    closed_long_ago(recruitment.study, 400)
+    tasks.erase_panel_ids()
+    assert panel_id(stranger) is None
+    ids = set(PanelSubmission.objects.values_list("external_id", flat=True))
+    assert len(ids) == 2 and all(name.startswith("erased-") for name in ids)
+    assert counts(recruitment) == {"decided": 1, "unknown": 1}
+    tasks.erase_panel_ids()
+    assert set(PanelSubmission.objects.values_list("external_id", flat=True)) == ids
+
+
+def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatch):
+    panel = Pretend()
+    speaks(monkeypatch, panel)
+    PanelTask.objects.create(recruitment=recruitment, external_id="T")
+    assignment = came(recruitment, "W", "S1")
+    panel.shown["T"] = [shown("W", "S1"), shown("X", "S2")]
+    from annotators.panels.secrets import keep
+
+    assert ask_all() == 0
+    keep(recruitment, {"token": "secret-of-the-panel"}, user("owner"))
+    assert ask_all() == 1 and ask_all() == 1
+    job = Job.objects.get(kind="panel")
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (
+        job.state == "done" and job.result["confirmed"] == 1 and job.result["classes"] == {"matched": 1, "unknown": 1}
+    )
+    assert Assignment.objects.get(pk=assignment.pk).trust == "confirmed"
+
+
+@pytest.mark.parametrize("trouble", [Refused("The token is not good."), Unclear("No answer."), Busy("Later.")])
+def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, trouble):
+    class Falling(Pretend):
+        def submissions(self, task):
+            yield shown("W", "S1")
+            raise trouble
+
+    PanelTask.objects.create(recruitment=recruitment, external_id="T")
+    came(recruitment, "W", "S1")
+    from annotators.panels import work
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(Silent, match=str(trouble)):
+        patched.setattr(work, "service_of", lambda recruitment: Falling())
+        ask(recruitment, lambda *_: None)
+    assert not PanelSubmission.objects.exists() and not Assignment.objects.filter(trust="confirmed").exists()
+
+
+def test_what_needs_a_person_is_a_class_with_words():
+    assert set(NEEDS_A_PERSON) < set(CLASSES) and all(
+        what and CLASSES[name][1] for name, (what, _) in CLASSES.items() if name in NEEDS_A_PERSON
+    )
