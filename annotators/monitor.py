@@ -3,7 +3,7 @@
 Nothing here tells an outcome: answers to questions about systems are not read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from statistics import median
@@ -206,3 +206,10 @@ def inquiries(study: Study) -> QuerySet[Inquiry]:
         .select_related("assignment")
         .order_by(F("handled_at").asc(nulls_first=True), "-pk")
     )
+
+
+def progress_of_pages(assignments: Collection[Assignment]) -> dict[int, int]:
+    """How many pages each of these has sent, by assignment."""
+    sent = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
+    found = dict(sent.values_list("assignment").annotate(n=Count("pk")))
+    return {one.pk: found.get(one.pk, 0) for one in assignments}

@@ -18,6 +18,7 @@ from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.runs import run_analysis
 from annotators.exclude import exclude
 from annotators.models import Assignment, Inquiry, Response
+from annotators.panels.orders import give
 from studies import jobs
 from studies.models import Output, StudyMember
 from tests.builders import panel, spa_study, user
@@ -72,6 +73,7 @@ def world():
     CodingSeat.objects.create(sample=sample, number=1, user=people["coder"])
     written = Response.objects.exclude(text="").get(assignment=done)
     CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
+    order = give(door, "stop", "stop-1", task="T")
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
     return locals()
 
@@ -99,7 +101,7 @@ def filled(route: str, w) -> str:
     parts = {
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",
-        "<slug:slug>": "image_makers",
+        "<slug:slug>": "image_makers", "<int:order>": w["order"].pk,
         "<str:form>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():

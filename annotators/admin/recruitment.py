@@ -14,6 +14,7 @@ from studies.models import Study
 
 from ..channels import REGISTRY
 from ..models import Recruitment
+from .panel import PanelPages
 
 LINKS_SHOWN = 20
 
@@ -71,7 +72,7 @@ class RecruitmentForm(WithSettings):
 
 
 @admin.register(Recruitment)
-class RecruitmentAdmin(Scoped):
+class RecruitmentAdmin(PanelPages, Scoped):
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"
@@ -164,6 +165,7 @@ class RecruitmentAdmin(Scoped):
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
+                "has_panel": bool(channel and (channel.secrets or channel.reads_exports)),
                 "troubles": channel.problems(obj) if channel else ["This channel is not installed."],
                 "title": str(obj),
                 "subtitle": obj.study.title,

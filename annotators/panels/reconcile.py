@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from .. import assign
 from ..channels import keyed
 from ..identity import keep_identities
-from ..models import Annotator, Assignment, Recruitment
+from ..models import Annotator, Assignment, PanelIdentity, Recruitment
 from ..receipts import receipt_of
 from . import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING, Seen
 from .models import PanelSubmission, PanelTask
@@ -156,7 +156,9 @@ def _annotators(pool: str, people: set[str]) -> dict[str, int]:
     missing = sorted(set(keys) - have)
     Annotator.objects.bulk_create((Annotator(pool=pool, external_id=key) for key in missing), ignore_conflicts=True)
     found = dict(pool_of.values_list("external_id", "pk"))
-    keep_identities({found[key]: keys[key] for key in missing})
+    # Whose id was erased has a row without it, and keeps that.
+    met = set(PanelIdentity.objects.filter(annotator__in=found.values()).values_list("annotator", flat=True))
+    keep_identities({found[key]: person for key, person in keys.items() if found[key] not in met})
     return {person: found[key] for key, person in keys.items()}
 
 

@@ -13,8 +13,8 @@ from studies.models import Job, Study
 from ..models import Recruitment
 from . import Busy, Refused, Unclear
 from .models import PanelSubmission, PanelTask
-from .orders import send_due
-from .reconcile import Summary, take_in
+from .orders import give, send_due
+from .reconcile import Summary, take_in, with_class
 from .secrets import service_of
 
 KIND = "panel"
@@ -48,7 +48,18 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
 
 def work(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    if job.arguments.get("approves"):
+        approve_matched(recruitment, job.by)
     return asdict(ask(recruitment, progress))
+
+
+def approve_matched(recruitment: Recruitment, by=None) -> int:
+    """Order the approval of everybody whose work came both here and there; nobody is ordered twice."""
+    chosen = with_class(recruitment).filter(standing="matched").exclude(orders__operation="approve")
+    return sum(
+        give(recruitment, "approve", f"approve-{row.pk}", submission=row, by=by, message="").pk is not None
+        for row in chosen.select_related("assignment")
+    )
 
 
 def watched() -> QuerySet[Recruitment]:
@@ -60,10 +71,16 @@ def watched() -> QuerySet[Recruitment]:
     return having.select_related("study").distinct().order_by("pk")
 
 
-def ask_soon(recruitment: Recruitment, by=None, seconds: int = 0) -> Job:
-    """The job that asks this panel: one in each span of ``seconds``, however often it is wished for."""
-    token = f"panel:{recruitment.pk}:{int(timezone.now().timestamp()) // seconds}" if seconds else None
-    return jobs.submit(KIND, study=recruitment.study, by=by, request_token=token, recruitment=recruitment.pk)
+def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, approves: bool = False) -> Job:
+    """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
+
+    ``approves``: order the approval of what was sent to both first.
+    """
+    span = int(timezone.now().timestamp()) // seconds
+    return jobs.submit(
+        KIND, study=recruitment.study, by=by, request_token=f"panel:{recruitment.pk}:{approves:d}:{span}",
+        recruitment=recruitment.pk, approves=approves,
+    )  # fmt: skip
 
 
 def ask_all() -> int:

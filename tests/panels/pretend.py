@@ -1,8 +1,10 @@
 """A panel in memory that carries out each order once for its token, and fails as it is told to."""
 
-from annotators.channels import REGISTRY, Channel
+from django.core.exceptions import ValidationError
+
+from annotators.channels import REGISTRY
 from annotators.models import Recruitment
-from annotators.panels import OPERATIONS, Busy, Refused, Service, Unclear
+from annotators.panels import OPERATIONS, Busy, Refused, Seen, Service, Unclear
 
 
 class Pretend(Service):
@@ -44,6 +46,18 @@ def recruitment_of(study, **columns) -> Recruitment:
 
 
 def speaks(monkeypatch, service: Service) -> None:
-    """The generic channel has this service, whatever secrets are kept."""
-    monkeypatch.setattr(type(REGISTRY["generic"]), "service", lambda self, recruitment, secrets: service)
-    assert type(REGISTRY["generic"]).service is not Channel.service
+    """The generic channel has this service as soon as a token is kept, and reads a file of lines "submission,person,state"."""
+    channel = type(REGISTRY["generic"])
+
+    def read_export(self, text):
+        rows = [line.split(",") for line in text.splitlines()]
+        if wrong := [n for n, row in enumerate(rows, 1) if len(row) != 3]:
+            raise ValidationError(f"Row {wrong[0]} has not three columns.")
+        return [Seen("T", submission, person, state) for submission, person, state in rows]
+
+    monkeypatch.setattr(channel, "secrets", {"token": "API token"})
+    monkeypatch.setattr(
+        channel, "service", lambda self, recruitment, secrets: service if secrets.get("token") else None
+    )
+    monkeypatch.setattr(channel, "reads_exports", True)
+    monkeypatch.setattr(channel, "read_export", read_export)

@@ -12,11 +12,16 @@ from django.test import Client
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
 from analysis.runs import run_analysis
-from annotators.models import Inquiry
+from annotators.models import Inquiry, PanelOrder
+from annotators.panels import Seen
+from annotators.panels.orders import give
+from annotators.panels.reconcile import take_in
+from annotators.panels.secrets import keep
 from studies import audit, lifecycle
 from studies.importing import uploads, work
 from studies.models import Job, StudyMember
 from tests import builders, players
+from tests.panels.pretend import Pretend, speaks
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -101,7 +106,7 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     assert not found, "\n".join(found)
 
 
-def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner):
+def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monkeypatch):
     study = builders.spa_study(owner, target_n=4)
     recruitment = builders.panel(study)
     done = players.submitted(study, "1", recruitment=recruitment, comment="The third text was cut off.")
@@ -116,6 +121,14 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner):
     found += look(page, f"{base}/annotators/assignment/{done.pk}/change/", "assignment")
     found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/change/", "recruitment")
+    speaks(monkeypatch, Pretend())
+    keep(recruitment, {"token": "t"})
+    shown = (("S1", "1", "submitted"), ("S2", "gone elsewhere", "submitted"), ("S3", "2", "working"))
+    take_in(recruitment, [Seen("T", submission, person, state) for submission, person, state in shown], "service")
+    for name in ("unclear", "waiting"):
+        order = give(recruitment, "bonus", name, amount="1.50", currency="USD", reason="r")
+        PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
+    found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
     found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")
     found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")

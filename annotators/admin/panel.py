@@ -1,0 +1,169 @@
+"""The page of a recruitment's panel: its token, what it shows beside what we know, what it was told, and what a person must decide."""
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import path, reverse
+
+from studies.admin import acts
+from studies.admin.access import EDIT, study_or_404
+from studies.models import Job
+
+from ..channels import REGISTRY
+from ..models import Recruitment
+from ..monitor import progress_of_pages
+from ..panels import work
+from ..panels.models import PanelOrder, PanelSubmission
+from ..panels.orders import cancel, decide
+from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, take_in, unseen, with_class
+from ..panels.secrets import NoService, keep, names_kept, service_of
+
+ROWS = 100
+LARGEST = 8 * 1024 * 1024
+
+
+class SecretsForm(forms.Form):
+    """A field for each secret of a channel. What is kept is never sent back: an empty field leaves it as it is."""
+
+    def __init__(self, recruitment: Recruitment, *args):
+        super().__init__(*args)
+        kept = names_kept(recruitment)
+        for name, label in REGISTRY[recruitment.channel].secrets.items():
+            self.fields[name] = forms.CharField(
+                required=False, max_length=500, label=label, widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M}. Empty: it stays." if name in kept else "None is kept.",
+            )  # fmt: skip
+            if name in kept:
+                self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
+
+    def changes(self) -> dict[str, str]:
+        typed = self.cleaned_data
+        new = {name: typed[name] for name in typed if not name.startswith("forget_") and typed[name]}
+        return {name.removeprefix("forget_"): "" for name in typed if name.startswith("forget_") and typed[name]} | new
+
+
+class ExportForm(forms.Form):
+    file = forms.FileField(
+        label="The file that the panel exports", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
+    )
+
+    def clean_file(self):
+        file = self.cleaned_data["file"]
+        if file.size > LARGEST:
+            raise forms.ValidationError("The file is larger than 8 MB. Export fewer submissions at once.")
+        try:
+            return file.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
+
+
+class PanelPages:
+    """For the admin of recruitments."""
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/panel/", wrap(self.panel), name="annotators_panel"),
+            path("<int:pk>/panel/order/<int:order>/", wrap(self.panel_order), name="annotators_panel_order"),
+            *super().get_urls(),
+        ]
+
+    def _recruitment(self, request, pk) -> Recruitment:
+        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
+        if recruitment is None or recruitment.channel not in REGISTRY:
+            raise Http404("There is no such link.")
+        study_or_404(request, recruitment.study_id, EDIT)
+        return recruitment
+
+    def panel(self, request, pk):
+        """Look; POST keeps secrets, asks the panel, takes in its file, or orders approval of what was sent to both."""
+        recruitment = self._recruitment(request, pk)
+        channel = REGISTRY[recruitment.channel]
+        secrets, export, looked = SecretsForm(recruitment), ExportForm(), None
+        here = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
+        if request.method == "POST":
+            if "ask" in request.POST or "approve" in request.POST:
+                return self._ask(request, recruitment, here)
+            if "keep" in request.POST and channel.secrets:
+                secrets = SecretsForm(recruitment, request.POST)
+                if secrets.is_valid():
+                    if changes := secrets.changes():
+                        keep(recruitment, changes, request.user)
+                        messages.success(request, "Kept. It is enciphered, and no page shows it again.")
+                    return here
+            elif channel.reads_exports:
+                export = ExportForm(request.POST, request.FILES)
+                if export.is_valid():
+                    looked = self._taken_in(request, recruitment, export)
+                    if looked is not None and "take" in request.POST:
+                        messages.success(request, f"{looked.seen} submissions read.")
+                        return here
+        status = 400 if secrets.errors or export.errors else 200
+        return acts.render(
+            request, self.admin_site, "admin/annotators/panel.html", recruitment.study,
+            self._context(recruitment, channel, secrets, export, looked), status=status,
+        )  # fmt: skip
+
+    def _ask(self, request, recruitment, here):
+        try:
+            service_of(recruitment)
+        except NoService as words:
+            messages.warning(request, str(words))
+        else:
+            work.ask_soon(recruitment, request.user, approves="approve" in request.POST)
+            messages.success(request, "The panel is being asked. Load this page again in a moment.")
+        return here
+
+    def _taken_in(self, request, recruitment, form):
+        try:
+            seen = REGISTRY[recruitment.channel].read_export(form.cleaned_data["file"])
+        except ValidationError as refused:
+            form.add_error("file", refused)
+            return None
+        return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry="take" not in request.POST)
+
+    def _context(self, recruitment, channel, secrets, export, looked) -> dict:
+        found = counts(recruitment)
+        doubtful = list(
+            with_class(recruitment)
+            .filter(standing__in=NEEDS_A_PERSON)
+            .select_related("assignment")
+            .order_by("pk")[:ROWS]
+        )
+        people = [(row.assignment, row.standing, row) for row in doubtful]
+        people += [(assignment, standing, None) for assignment, standing in unseen(recruitment)[:ROWS]]
+        pages = progress_of_pages([one for one, _, _ in people if one is not None])
+        orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
+        return {
+            "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
+            "looked": looked, "looked_classes": _told(looked.classes) if looked else [], "classes": _told(found),
+            "matched": found.get("matched", 0),
+            "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
+            "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
+            "may_ask": bool(names_kept(recruitment)),
+            "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
+        }  # fmt: skip
+
+    def panel_order(self, request, pk, order):
+        """POST: take an order back, or say what became of one of which nobody knows."""
+        recruitment = self._recruitment(request, pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = PanelOrder.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=order).first()
+        if row is None:
+            raise Http404("There is no such order.")
+        if "cancel" in request.POST:
+            is_done = cancel(row, request.user)
+        elif request.POST.get("carried_out") in ("yes", "no"):
+            is_done = decide(row, request.POST["carried_out"] == "yes", request.user)
+        else:
+            is_done = False
+        if not is_done:
+            messages.warning(request, "That cannot be done any more: the order stands otherwise now.")
+        return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
+
+
+def _told(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:
+    """(how many, what, what is to be done, whether a person must)."""
+    return [(n, *CLASSES[name], name in NEEDS_A_PERSON) for name, n in found.items()]
