@@ -8,6 +8,11 @@ const fit = (select) => {
   const shown = parts(select)[select.value] ?? [];
   const row = select.closest(".inline-related");
   if (!row) return;
+  const numbers = JSON.parse(select.dataset.whereEmpty ?? "{}")[select.value] ?? {};
+  for (const field of row.querySelectorAll(".scale-parts input[type=number]")) {
+    const value = numbers[field.name.split("scale_")[1]];
+    field.placeholder = value === undefined ? "" : `${value} (default)`;
+  }
   for (const field of row.querySelectorAll(".scale-parts [class*='field-scale_']")) {
     const name = [...field.classList].find((word) => word.startsWith("field-scale_"));
     const holder = field.classList.contains("fieldBox") ? field.parentElement : field;

@@ -4,6 +4,7 @@ What Django's own fields let through and a database or a page cannot bear (contr
 names in another case) is refused here, with words that name the field.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -174,13 +175,29 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 
 
+def _where_empty(kind: str) -> dict[str, int]:
+    """The numbers that hold for a kind of scale where nothing is said. Where answers are to be written, there are none."""
+    if "options" in PARTS[kind]:
+        return {}
+    spec = read_scale({"kind": kind})
+    return {part: getattr(spec, part) for part in PARTS[kind] if type(getattr(spec, part)) is int}
+
+
+WHERE_EMPTY = {kind: _where_empty(kind) for kind in KINDS}
+
+
 def _scale_fields() -> dict[str, forms.Field]:
     whole = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
     return {
         "kind": forms.ChoiceField(
             label="asked as",
             choices=[(kind, words) for kind, (words, _) in KINDS.items()],
-            widget=forms.Select(attrs={"data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items())}),
+            widget=forms.Select(
+                attrs={
+                    "data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items()),
+                    "data-where-empty": json.dumps(WHERE_EMPTY),
+                }
+            ),
         ),
         "minimum": forms.IntegerField(label="lowest", **whole),
         "maximum": forms.IntegerField(label="highest", **whole),
@@ -213,6 +230,9 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        kind = (self.instance.scale or {}).get("kind") or self.fields["scale_kind"].initial
+        for part, value in WHERE_EMPTY.get(kind, {}).items():
+            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = by_default(value)
         if not self.instance.pk and not self.instance.scale:
             return
         try:
@@ -276,13 +296,43 @@ def plain_settings(cleaned: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PREFIX = "settings"
+# A line of this many characters is read without moving in its field.
+WIDE = 60
+MOST_ROWS = 32
+
+
+def by_default(value: Any) -> str:
+    return f"{value} (default)"
+
+
+def said(field: forms.Field) -> forms.Field:
+    """The field with its bounds and its default in words, and room for what it may hold."""
+    if isinstance(field, forms.ChoiceField):
+        field.choices = [(key, by_default(words) if key == field.initial else words) for key, words in field.choices]
+        return field
+    words = ""
+    if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
+        words = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
+    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and field.initial not in (None, ""):
+        default = _plain(field.initial) if words else f"“{field.initial}”"
+        words = f"{words}, by default {default}" if words else f"By default {default}"
+        field.widget.attrs["placeholder"] = by_default(field.initial)
+    if words:
+        field.help_text = f"{field.help_text} {words}.".strip()
+    if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
+        field.widget.attrs["size"] = WIDE
+    return field
+
+
+def _plain(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:f}".rstrip("0").rstrip(".")
 
 
 def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
     """The fields of a protocol's, rule's or channel's settings form, by the names they have inside another form."""
     if settings_form is None:
         return {}
-    fields = {f"{PREFIX}-{name}": field for name, field in settings_form().fields.items()}
+    fields = {f"{PREFIX}-{name}": said(field) for name, field in settings_form().fields.items()}
     for name, field in fields.items():
         field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
         if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
@@ -304,6 +354,10 @@ class WithSettings(CleanWords, forms.ModelForm):
             short = name.removeprefix(f"{PREFIX}-")
             if short in (self.instance.settings or {}):
                 self.initial[name] = self.instance.settings[short]
+            if isinstance(area := self.fields[name].widget, forms.Textarea):
+                # A codebook of many lines is read as a whole, not through a slit.
+                lines = str(self.get_initial_for_field(self.fields[name], name) or "").count("\n") + 2
+                area.attrs["rows"] = min(MOST_ROWS, max(int(area.attrs.get("rows", 0)), lines))
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data

@@ -21,10 +21,19 @@ from .access import OWN, InlineRoles
 MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
 
 
-class Rows(InlineRoles, admin.TabularInline):
+class MoreRows:
+    """Empty rows where the address asks for them: how a row is added without a script (``admin/studies/_more_rows.html``)."""
+
+    most = 20
+
+    def get_extra(self, request, obj=None, **kwargs):
+        asked = request.GET.get("rows", "")
+        return min(int(asked), self.most) if asked.isascii() and asked.isdecimal() else 0
+
+
+class Rows(MoreRows, InlineRoles, admin.TabularInline):
     """A table whose every field says, to who cannot see the head of the column, what it is."""
 
-    extra = 0
     form_class: type[forms.ModelForm] = forms.ModelForm
 
     def extra_fields(self, study) -> dict[str, forms.Field]:
@@ -246,6 +255,9 @@ class Sections(Rows):
     formset = OrderedRows
     form_class = SystemForm
     verbose_name_plural = "sections, in the order in which they are met"
+
+    def get_formset(self, request, obj=None, **kwargs):
+        return super().get_formset(request, obj, labels={"m": "shown (m)"}, **kwargs)
 
     def has_add_permission(self, request, obj=None):
         return False  # a section begins with its protocol, on a page of its own

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.validators import MaxValueValidator
 from django.db import transaction
 from django.db.models import Max
 from django.http import Http404, HttpResponseRedirect
@@ -12,7 +13,6 @@ from django.urls import path, reverse
 from .. import questions
 from ..design import settings_data
 from ..forms import (
-    PREFIX,
     SCALE_FIELDS,
     CleanWords,
     Options,
@@ -32,7 +32,7 @@ from ..practice import delete_practice
 from ..protocols import REGISTRY
 from . import life, practice, stale
 from .access import EDIT, InlineRoles, Scoped, count_save, may, study_or_404, visible
-from .inlines import LabelledDeletion, Ordered, Traded
+from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
 class QuestionForm(ScaleForm):
@@ -61,11 +61,10 @@ class QuestionRows(Traded, Ordered, LabelledDeletion):
             seen.append(key)
 
 
-class Questions(InlineRoles, admin.StackedInline):
+class Questions(MoreRows, InlineRoles, admin.StackedInline):
     model = Question
     form = QuestionForm
     formset = QuestionRows
-    extra = 0
     fieldsets = (
         (None, {"fields": (("position", "key", "criterion"), "text", ("x", "y"), "scale_kind")}),
         (
@@ -86,7 +85,10 @@ class Questions(InlineRoles, admin.StackedInline):
 
     def get_fieldsets(self, request, obj=None):
         if self.has_change_permission(request, obj):
-            return self.fieldsets
+            if _names_systems(obj):
+                return self.fieldsets
+            (title, first), *others = self.fieldsets
+            return ((title, first | {"fields": tuple(each for each in first["fields"] if each != ("x", "y"))}), *others)
         return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "asked_as", "required", "help")}),)
 
     def get_readonly_fields(self, request, obj=None):
@@ -100,11 +102,10 @@ class Questions(InlineRoles, admin.StackedInline):
         saved = obj is not None and obj.pk
         systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
         kind = deepcopy(SCALE_FIELDS["kind"])
-        kind.initial = REGISTRY[obj.protocol].question_kind if saved and obj.protocol in REGISTRY else None
+        protocol = REGISTRY.get(obj.protocol) if saved else None
+        kind.initial = protocol.question_kind if protocol else None
         extra = {
             "scale_kind": kind,
-            "x": RowChoice(systems, empty="no system", required=False, label="x", help_text="{x} in the words."),
-            "y": RowChoice(systems, empty="no system", required=False, label="y", help_text="{y} in the words."),
             "skip_reasons": Options(
                 may_screen=False,
                 rows=2,
@@ -114,7 +115,7 @@ class Questions(InlineRoles, admin.StackedInline):
             ),
             "text": forms.CharField(
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
-                help_text="{x} and {y} become the letters on the screen, {label} that of the output asked about.",
+                help_text=protocol.letters_in_words if protocol else "",
             ),
             "help": forms.CharField(
                 required=False,
@@ -122,6 +123,13 @@ class Questions(InlineRoles, admin.StackedInline):
                 help_text="Stands under the question. Markdown.",
             ),
         }
+        if _names_systems(obj):
+            extra |= {
+                name: RowChoice(
+                    systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the words."
+                )
+                for name in ("x", "y")
+            }
         return super().get_formset(request, obj, form=type("QuestionForm", (self.form,), extra), **kwargs)
 
 
@@ -245,12 +253,14 @@ class SectionAdmin(Scoped):
             return ((None, {"fields": ("study", "protocol", "purpose")}),)
         protocol = REGISTRY.get(obj.protocol)
         names = tuple(settings_fields(protocol.settings_form if protocol else None))
-        shared = (("position", "purpose", "m"), "reuses", "shown_arms")
+        shared = [("position", "purpose", "m"), "reuses", "shown_arms"]
+        if protocol and not protocol.has_items and not obj.reuses_id:
+            shared.remove("reuses")
         if not self.has_change_permission(request, obj):
             return (("What it is", {"fields": (("position", "purpose", "m"),)}),)  # the rest stands above, in words
         parts = [("What it is", {"fields": shared})]
         if names:
-            parts.append((f"Settings of {protocol.label}", {"fields": names}))
+            parts.append(("How it is asked", {"fields": names}))
         return tuple(parts)
 
     def get_readonly_fields(self, request, obj=None):
@@ -265,6 +275,7 @@ class SectionAdmin(Scoped):
         others = {row.pk: row for row in obj.study.sections.exclude(pk=obj.pk).filter(reuses=None).order_by("position")}
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         protocol = REGISTRY.get(obj.protocol)
+        kwargs |= _m_in_words(protocol)
         form = with_settings(self.form, protocol.settings_form if protocol else None)
         extra = {
             "reuses": RowChoice(
@@ -274,7 +285,7 @@ class SectionAdmin(Scoped):
                 label="shows again",
                 help_text="The first m items of that section, instead of new ones.",
             ),
-            "shown_arms": RowChoices(arms, label="arms", help_text="None ticked: all."),
+            "shown_arms": RowChoices(arms, label="arms", help_text="None ticked: every arm meets this section."),
         }
         if not self.has_change_permission(request, obj):
             return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})
@@ -327,7 +338,7 @@ class SectionAdmin(Scoped):
                 "protocol": protocol,
                 "seen_field": stale.FIELD,
                 "seen": request.POST.get(stale.FIELD, "") or self._fingerprint(obj),
-                "pen": self._pen(obj) if may_change and protocol and _names_pairs(protocol) else None,
+                "pen": self._pen(obj) if may_change and protocol and protocol.names_systems else None,
                 "practice": practice.summary(obj),
                 "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _in_words(protocol, obj),
@@ -423,9 +434,25 @@ def _written(asked: int, planned: int) -> str:
     return f"Written: {asked} question{'' if asked == 1 else 's'}, {planned} comparison{'' if planned == 1 else 's'}."
 
 
-def _names_pairs(protocol) -> bool:
-    """Whether the protocol's questions are about two systems: its settings then ask in which directions."""
-    return f"{PREFIX}-naming" in settings_fields(protocol.settings_form)
+def _names_systems(section) -> bool:
+    """Whether a section's questions have a place for two systems; one that names them where it must not is to be mended."""
+    protocol = REGISTRY.get(section.protocol) if section is not None else None
+    return protocol is None or protocol.names_systems or section.questions.exclude(x=None).exists()
+
+
+def _m_in_words(protocol) -> dict[str, dict[str, str]]:
+    """What m counts under this protocol, and what it may be."""
+    if protocol is None:
+        return {}
+    field = Section._meta.get_field("m")
+    most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
+    if not protocol.has_items:
+        return {
+            "labels": {"m": "shown (m)"},
+            "help_texts": {"m": "0: this protocol shows nothing beside its questions."},
+        }
+    words = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
+    return {"labels": {"m": f"{protocol.m_counts} for an annotator (m)"}, "help_texts": {"m": words}}
 
 
 def _in_words(protocol, section) -> list[tuple[str, str]]:

@@ -207,6 +207,12 @@ class Protocol:
     labels = "item"
     # A protocol that shows no items (survey) has m = 0.
     has_items = True
+    # What a researcher calls the items of an annotator, which m counts.
+    m_counts = "prompts"
+    # What becomes a letter in the words of its questions, told beside their fields.
+    letters_in_words = ""
+    # Whether a question may be about two systems, x and y.
+    names_systems = False
     # Whether an item holds an output of every system: prompts that lack one are then not shown.
     shows_every_system = True
     # The kind of scale (studies.scales.KINDS) with which a new question begins.

@@ -1,11 +1,15 @@
 """A section's page: the protocol first, its settings and questions as fields, and the pen that writes pairs."""
 
+import re
+
 import pytest
+from django import forms
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from studies import questions
 from studies.models import Contrast, Question, Section
+from studies.protocols import REGISTRY
 from studies.scales import read_scale
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -109,6 +113,49 @@ def test_an_untouched_form_keeps_every_kind_of_scale(client, study):
     for question in section.questions.exclude(key="fluent"):
         assert read_scale(question.scale) == read_scale(scales[question.key]), question.key
     assert section.questions.get(key="fluent").scale == builders.SCREENING["scale"]
+
+
+@pytest.mark.parametrize("slug", REGISTRY)
+def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug):
+    protocol = REGISTRY[slug]
+    section = Section.objects.create(study=study, position=9, protocol=slug, m=5 if protocol.has_items else 0)
+    html = client.get(url_of(section)).content.decode()
+    assert ">M:<" not in html
+    words = f"{protocol.m_counts} for an annotator (m)" if protocol.has_items else "shown (m)"
+    assert f">{words}:</label>" in html
+    if protocol.has_items:
+        assert "From 1 to 100, by default 5." in html
+    for name, field in protocol.settings_form().fields.items() if protocol.settings_form else ():
+        if isinstance(field, forms.IntegerField):
+            assert f"From {field.min_value} to {field.max_value}, by default {field.initial}." in html, name
+        elif isinstance(field, forms.ChoiceField):
+            assert f"{dict(field.choices)[field.initial]} (default)</option>" in html, name
+    assert ('id="id_questions-__prefix__-x"' in html) == protocol.names_systems
+
+
+def test_where_a_scale_says_nothing_the_field_says_what_holds(client, study):
+    section = spa(study)
+    Question.objects.filter(section=section, position=1).update(scale={"kind": "continuous"})
+    html = client.get(url_of(section)).content.decode()
+    field = re.search(r'<input[^>]*name="questions-0-scale_maximum"[^>]*>', html).group()
+    assert 'placeholder="100 (default)"' in field and "value=" not in field
+
+
+def test_empty_rows_are_a_link_away_without_a_script(client, study):
+    section = study.sections.get(purpose="screening")
+    html = client.get(url_of(section)).content.decode()
+    assert '<noscript><p><a href="?rows=3">' in html
+    opened = client.get(url_of(section) + "?rows=3")
+    fields = form_of(opened, "section_form")
+    assert fields["questions-TOTAL_FORMS"] == ["4"]
+    row = {"questions-2-key": "age", "questions-2-text": "How old are you?", "questions-2-scale_kind": "number"}
+    response = client.post(url_of(section) + "?rows=3", changed(fields, **row) | {"_continue": ["1"]}, follow=True)
+    assert "changed successfully" in response.content.decode(), errors_of(response)
+    assert [question.key for question in section.questions.order_by("position")] == ["fluent", "age"]
+    for asked, rows in (("x", 2), ("²", 2), ("-1", 2), ("9" * 30, 22)):
+        assert form_of(client.get(url_of(section), {"rows": asked}), "section_form")["questions-TOTAL_FORMS"] == [
+            str(rows)
+        ]
 
 
 def test_options_are_lines(client, study):

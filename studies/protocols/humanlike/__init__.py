@@ -68,6 +68,7 @@ class HumanLike(Protocol):
     )
     settings_form = HumanLikeSettings
     shows_every_system = False
+    m_counts = "texts"
     questions = (
         {
             "key": SOURCE,

@@ -140,6 +140,7 @@ class Marks(Protocol):
         "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
         "from a codebook, then judge the whole."
     )
+    letters_in_words = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
     question_kind = "continuous"
     questions = (

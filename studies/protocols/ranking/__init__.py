@@ -28,6 +28,7 @@ class RankingSettings(forms.Form):
             ("fixed", "the same letters for everybody, in the order of the systems' names"),
         ],
         initial="random",
+        label="letters",
     )
     layout = forms.ChoiceField(
         choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
@@ -59,9 +60,10 @@ class Place(WholeNumber):
 class Ranking(Protocol):
     slug = "ranking"
     label = "Ranking of a prompt's outputs, ties allowed"
-    help = "All outputs of a prompt get places, 1 the best. {label} in a question becomes the letter of the output."
+    help = "All outputs of a prompt get places, 1 the best."
     settings_form = RankingSettings
     question_kind = "number"
+    letters_in_words = "{label} becomes the letter of the output asked about."
     questions = (
         {
             "key": "place",

@@ -25,6 +25,7 @@ class RatingSettings(forms.Form):
             ("fixed", "the same letters for everybody, in the order of the systems' names (as in the paper)"),
         ],
         initial="random",
+        label="letters",
     )
     layout = forms.ChoiceField(
         choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
@@ -46,9 +47,10 @@ def settings_of(section) -> dict[str, Any]:
 class Rating(Protocol):
     slug = "rating"
     label = "Rating of each output (Likert or continuous)"
-    help = "Each output is rated by itself. {label} in a question becomes the letter of the output."
+    help = "Each output is rated by itself."
     settings_form = RatingSettings
     question_kind = "likert"
+    letters_in_words = "{label} becomes the letter of the output asked about."
     source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
 
     def estimands(self, section):

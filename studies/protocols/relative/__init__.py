@@ -55,6 +55,8 @@ class Relative(Protocol):
     help = "Annotators see two outputs of a prompt, sides drawn, and say on points which is better and by how much. One may be the reference."
     settings_form = RelativeSettings
     question_kind = "likert"
+    m_counts = "pairs"
+    letters_in_words = "In the words of the points, {first} and {second} become the two letters."
     questions = (
         {
             "key": "better", "text": "Which of the two is better, and by how much?",

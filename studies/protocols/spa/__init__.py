@@ -30,10 +30,12 @@ class SPASettings(forms.Form):
             ("continue", "random letters that go on from the section before (A, B, then C, D …)"),
         ],
         initial="random",
+        label="letters",
     )
     naming = forms.ChoiceField(
         choices=[("both", "both directions of each pair are asked"), ("listed", "only the direction listed")],
         initial="both",
+        label="directions",
     )
     question_order = forms.ChoiceField(
         choices=[
@@ -41,6 +43,7 @@ class SPASettings(forms.Form):
             ("listed", "as listed"),
         ],
         initial="random",
+        label="order of the questions",
     )
     layout = forms.ChoiceField(
         choices=[("side", "all systems side by side"), ("one", "one prompt at a time")],
@@ -65,6 +68,8 @@ class SPA(Protocol):
     help = "Annotators read m outputs of every system, then give the chance that one is better than another."
     settings_form = SPASettings
     labels = "section"
+    names_systems = True
+    letters_in_words = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
 
     def estimands(self, section):

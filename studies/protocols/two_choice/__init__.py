@@ -35,13 +35,20 @@ STRATEGIES = {
 class TwoChoiceSettings(PairSettings):
     strategy = forms.ChoiceField(choices=list(STRATEGIES.items()), initial="one", label="labelling strategy")
     workers = forms.IntegerField(
-        min_value=3, max_value=99, initial=3, label="N", help_text="For N workers: an odd number."
+        min_value=3,
+        max_value=99,
+        initial=3,
+        label="workers for an item (N)",
+        help_text="For “N workers” alone: an odd number.",
     )
     allows_tie = forms.BooleanField(required=False, initial=False, label="annotators may say that neither is better")
-    tie = forms.CharField(max_length=80, initial="They are equally good", label="words of a tie")
+    tie = forms.CharField(
+        max_length=80, initial="They are equally good", label="words of a tie", help_text="Where they may say so."
+    )
     stopping = forms.ChoiceField(choices=list(RULES.items()), initial="anytime", label="stopping rule")
     delta = forms.FloatField(
-        min_value=0.0001, max_value=0.2, initial=0.001, label="delta", help_text="For the paper's rules: 1 minus the confidence."
+        min_value=0.0001, max_value=0.2, initial=0.001, label="error allowed (delta)",
+        help_text="For the paper's rules alone: 1 minus the confidence.",
     )  # fmt: skip
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
@@ -85,6 +92,7 @@ class TwoChoice(Protocol):
     settings_form = TwoChoiceSettings
     reads_claims = True
     question_kind = "output"
+    m_counts = "pairs"
     source = "Thorleiksdóttir et al. 2022"
 
     def estimands(self, section):
