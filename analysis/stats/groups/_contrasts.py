@@ -60,7 +60,8 @@ def cell_contrast(
 
     Each row moves the contrast by e = w_c g'(mean) (y - mean) / n_c. With items the variance is two-way CR1 of these,
     never less than either way alone, on min(G_a, G_i) - 1; without, the jackknife CV3 over annotators on G* - 1. Only
-    clusters with a row in these cells count. Under six there is no test. detail["detectable"] is the smallest distance
+    clusters with a row in these cells count. `bounds` are the edges of the values; the interval is cut where the
+    contrast itself can go no further, at -1 and 1 for a difference of shares. Under six there is no test. detail["detectable"] is the smallest distance
     from the null that this standard error would find in 80 % of studies.
 
     Source: Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023; log-linear correction of Hautus 1995.
@@ -69,6 +70,9 @@ def cell_contrast(
     >>> result = cell_contrast(correct, arms, {"a": 1, "b": -1}, np.repeat(np.arange(7), 2))
     >>> round(result.estimate, 4), result.n, result.n_rows
     (0.0417, 7, 14)
+    >>> turned = cell_contrast(correct, arms, {"a": -1, "b": 1}, np.repeat(np.arange(7), 2), bounds=(0, 1))
+    >>> turned.interval.low < turned.estimate < 0
+    True
     """
     refuse_level(level)
     if link not in LINKS:
@@ -140,11 +144,17 @@ def cell_contrast(
         level=level,
         method=rows.method,
         null=null,
-        bounds=bounds,
+        bounds=None if bounds is None or link != "identity" else _reach(factors, bounds),
         warnings=rows.warnings(unit),
         detail=detail,
         **common,
     )
+
+
+def _reach(factors: FloatArray, bounds: tuple[float, float]) -> tuple[float, float]:
+    """How far a contrast can go whose cells' means lie within bounds."""
+    ends = np.outer(factors, np.asarray(bounds, float))
+    return float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
 
 
 def condition_model(

@@ -324,6 +324,17 @@ def test_one_cell_is_the_clustered_mean():
     assert (two_way.n, two_way.n_rows) == (wanted.n, wanted.n_rows)
 
 
+def test_the_edges_of_the_values_are_not_those_of_a_difference():
+    values, arms, _, who, items = answers(3)
+    for weights in ({"examples": 1, "none": -1}, {"examples": -1, "none": 1}):
+        free = groups.cell_contrast(values, arms, weights, who, items).interval
+        held = groups.cell_contrast(values, arms, weights, who, items, bounds=(0, 1)).interval
+        assert_allclose([held.low, held.high], [free.low, free.high])
+    few = np.repeat(np.arange(6), 2)
+    far = groups.cell_contrast([1, 0] * 5 + [0, 1], ["a", "b"] * 6, {"a": 1, "b": -1}, few, bounds=(0, 1))
+    assert far.interval.clipped and far.interval.high == 1 and -0.2 < far.interval.low < 0 < far.estimate
+
+
 def test_without_items_a_contrast_is_the_jackknife_over_annotators():
     values, arms, _, who, _ = answers(4)
     found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who)
