@@ -222,11 +222,11 @@ def methods(facts: Mapping[str, Any]) -> list[str]:
         )
     for section in facts["sections"]:
         lines.append(
-            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} questions."
+            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
     for name, size in facts["families"].items():
         tests = "test" if size == 1 else "tests"
-        lines.append(f"p-values of the family {name} ({size} planned {tests}) are adjusted by Holm's method.")
+        lines.append(f"p-values of the family {name} ({size} {tests}) are adjusted by Holm's method.")
     level = facts["parameters"]["level"]
     lines += [
         f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {facts['parameters']['resamples']} times; the seed "

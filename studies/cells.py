@@ -1,6 +1,12 @@
 """What tables and figures of several protocols are filled with."""
 
+from collections.abc import Sequence
 from typing import Any
+
+
+def plain(names: Sequence[str]) -> list[str]:
+    """Names as heads of columns, without the signs that part columns."""
+    return [name.replace("|", "/").replace(";", ",") for name in names]
 
 
 def ends(estimate: Any) -> list[float] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from studies.cells import plain
 from studies.models import Arm, Study
 from studies.protocols import Block
 
@@ -253,7 +254,7 @@ def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecid
         }
         for condition, found in shares.items()
     ]
-    parts = [f"c{place}|{name}|percent; i{place}|95% CI, {name}|interval" for place, name in enumerate(_plain(names))]
+    parts = [f"c{place}|{name}|percent; i{place}|95% CI, {name}|interval" for place, name in enumerate(plain(names))]
     waiting = f" {undecided} items wait for the third coder and do not count." if undecided else ""
     return {
         "name": f"coding_categories_{sample.number}", "title": f"What explanations speak of, by training (sample {sample.number})",
@@ -262,11 +263,6 @@ def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecid
         "note": f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
         f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
     }  # fmt: skip
-
-
-def _plain(names: Sequence[str]) -> list[str]:
-    """Names without the signs that part columns."""
-    return [name.replace("|", "/").replace(";", ",") for name in names]
 
 
 def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[dict[str, Any]]:

@@ -138,7 +138,7 @@ class Marks(Protocol):
     label = "Error marks: errors with kind and grade, then 0 to 100"
     help = (
         "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
-        "from a codebook, then judge the whole."
+        "from a codebook, then judge the whole. Plain text only: no Markdown, dialogues or images."
     )
     letters_in_words = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
@@ -181,10 +181,12 @@ class Marks(Protocol):
             yield Problem("A question about one output cannot name two systems.", "questions")
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
-        wrong = _outputs(section.study).exclude(format="plain", media="").count()
-        if wrong:
+        wrong = _outputs(section.study).exclude(format="plain", media="")
+        if first := wrong.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
+            what = "media" if first.media else f"format “{first.format}”"
             yield Problem(
-                f"{wrong} outputs are Markdown, dialogues or images: errors are marked in sentences of plain text.", "outputs"
+                f"{wrong.count()} outputs are Markdown, dialogues or images: errors are marked in sentences of plain text. The first: "
+                f"{first.system.name} for prompt {first.prompt.key}, {what}.", "outputs",
             )  # fmt: skip
 
     def fields_asked(self, section, systems):

@@ -258,7 +258,7 @@ def _standard(one: Judged) -> tuple["Estimate", ...]:
                     analysis=f"marks.standard.{measure}", estimand=estimand, unit="judged output", n=len(mine), mode="paper",
                     status="ok" if value is not None else "not_applicable", estimate=value,
                     reason="" if value is not None else "not asked, or no words", settings={"system": system, "measure": measure},
-                    detail={"words": words, "errors": int(mine["errors"].sum()), "annotators": int(mine["annotator"].nunique())},
+                    detail={"words": int(words), "errors": int(mine["errors"].sum()), "annotators": int(mine["annotator"].nunique())},
                 )
             )  # fmt: skip
     return tuple(found)

@@ -1,9 +1,9 @@
 """Tables and figures of error marks. Nothing is computed here but what is put beside what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from studies.cells import ends, point, pvalue
+from studies.cells import ends, plain, point, pvalue
 
 from . import PENALTY, SCORE
 
@@ -33,7 +33,7 @@ def pairs(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[s
         {
             "name": f"marks_{estimand}_pairs", "title": f"Which is better, by {WHAT[estimand]}", "place": "first", "rows": rows,
             "columns": f"pair|Pair|text; role|Role|text; difference|Difference, {unit}|number; interval|95% CI|wide_interval; p|adj. p|p; "
-            "verdict|Verdict|text; n|n annotators|integer; n_rows|Prompts judged|integer; reason|Undefined because|text",
+            "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
             "note": f"Difference: {words}, within an annotator and prompt; above 0, x is better. Annotators are clusters, and prompts too "
             "where several people judged the same. p is adjusted within each planned family and within all pairs that were not planned.",
         }
@@ -49,7 +49,7 @@ def differences(estimates: Sequence[Any], estimand: str, several: bool) -> list[
     return [
         {
             "name": f"marks_{estimand}_pairs", "title": f"Differences of {WHAT[estimand]}", "axis": f"difference of {WHAT[estimand]}",
-            "reference": 0.0, "limits": None, "description": "Above 0, x is better. Lines are confidence intervals.", "rows": rows,
+            "reference": 0.0, "limits": None, "description": "Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.", "rows": rows,
         }
     ]  # fmt: skip
 
@@ -69,11 +69,12 @@ def systems(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any
     rows.sort(key=lambda row: (row["penalty"] is None, row["penalty"], row["system"]))
     weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged.book.severities)
     return {
-        "name": f"marks_systems{suffix}", "title": f"Systems by penalty ({judged.title})", "place": "first", "rows": rows,
+        "name": f"marks_systems{suffix}", "title": f"Score, penalty and outputs without error, by system ({judged.title})", "place": "first", "rows": rows,
         "columns": "system|System|text; score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
         "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
-        "note": f"Weights: {weights}. Means over judged outputs, annotators as clusters.",
+        "note": f"The least penalty first; the penalty of an output sums the weights of its errors ({weights}). Means over judged outputs, "
+        "annotators as clusters.",
     }  # fmt: skip
 
 
@@ -90,19 +91,37 @@ def penalties(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
 
 
 def kinds(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+    """A row an error, a column a system: a codebook of many kinds stays a table that can be read."""
+    systems = sorted({one.settings["system"] for one in estimates})
+    by: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in estimates:
+        by.setdefault((one.settings["sort"], one.settings["measure"]), {})[one.settings["system"]] = one
     rows = [
         {
-            "sort": one.settings["sort"], "what": one.settings["measure"], "system": one.settings["system"], "rate": one.estimate,
-            "interval": ends(one), "n": one.n, "outputs": one.n_rows, "reason": one.reason,
+            "sort": sort, "what": what, "n": _span(one.n for one in mine.values()), "outputs": _span(one.n_rows for one in mine.values()),
+            **{f"rate{place}": mine[system].estimate for place, system in enumerate(systems) if system in mine},
+            **{f"interval{place}": ends(mine[system]) for place, system in enumerate(systems) if system in mine},
+            "reason": "; ".join(sorted({one.reason for one in mine.values() if one.reason})),
         }
-        for one in estimates
+        for (sort, what), mine in by.items()
     ]  # fmt: skip
+    heads = "; ".join(
+        f"rate{place}|{name}|number; interval{place}|95% CI, {name}|wide_interval"
+        for place, name in enumerate(plain(systems))
+    )
     return {
         "name": f"marks_kinds{suffix}", "title": "Errors per output, by kind and by grade", "place": "sure", "rows": rows,
-        "columns": "what|Error|text; sort|Kind or grade|text; system|System|text; rate|Errors per output|number; interval|95% CI|wide_interval; "
-        "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
-        "note": "Intervals are for one rate each and are not adjusted for their number.",
+        "columns": f"what|Error|text; sort|Kind or grade|text; {heads}; n|n annotators|text; outputs|Outputs judged of each|text; "
+        "reason|Undefined because|text",
+        "note": "How many such errors an output of the system has on average. Intervals are for one rate each and are not adjusted for their "
+        "number.",
     }  # fmt: skip
+
+
+def _span(counts: Iterable[int]) -> str:
+    """One number where systems have it in common, else the least and the most."""
+    known = sorted(set(counts))
+    return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
 def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
@@ -130,6 +149,6 @@ def standard(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, An
     return {
         "name": f"marks_standard{suffix}", "title": f"As campaigns print it ({judged.title})", "place": "sure", "rows": rows,
         "columns": "system|System|text; penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
-        "errors|Errors|integer; words|Words|number; n|Outputs judged|integer; annotators|Annotators|integer",
+        "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
         "note": "After all primary rules. Words as often as they were judged.",
     }  # fmt: skip

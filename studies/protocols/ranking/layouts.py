@@ -48,7 +48,7 @@ def shares(estimates: Sequence[Any], several: bool) -> list[dict[str, Any]]:
     return [
         {
             "name": "ranking_pairs", "title": "Share of rankings with x above y", "axis": "P(x above y)", "reference": 0.5, "limits": [0, 1],
-            "description": "Ties count half; lines are confidence intervals over annotators; 50 % is no preference.", "rows": rows,
+            "description": "Above 50 %, the first named of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.", "rows": rows,
         }
     ]  # fmt: skip
 

@@ -112,7 +112,9 @@ def test_outputs_without_sentences_and_a_missing_score_are_named():
     study = draft()
     Output.objects.filter(pk=Output.objects.first().pk).update(format="markdown")
     Question.objects.filter(section__study=study, key="score").delete()
-    assert any("1 outputs are Markdown" in problem for problem in found(study))
+    first = Output.objects.select_related("system", "prompt").first()
+    where = f"The first: {first.system.name} for prompt {first.prompt.key}, format “markdown”."
+    assert any("1 outputs are Markdown" in problem and where in problem for problem in found(study)), found(study)
     assert "no_score:1" in found(study, blocking=False)
 
 
