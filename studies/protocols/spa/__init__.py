@@ -3,6 +3,8 @@
 Source: Ethayarajh and Jurafsky, The Authenticity Gap in Human Evaluation, sections 5 and 6.
 """
 
+from dataclasses import replace
+
 from django import forms
 
 from .. import Page, Problem, Protocol, question_asks, register
@@ -75,8 +77,19 @@ class SPA(Protocol):
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}
 
+    def draw(self, section, pool, rng):
+        """A planted end of a scale is no system under evaluation: it is read where a question names it or another section shows the items again."""
+        left_out = set() if _is_shown_again(section) else _unnamed_ends(section)
+        return super().draw(section, replace(pool, systems=[pk for pk in pool.systems if pk not in left_out]), rng)
+
     def problems(self, section):
         questions = list(section.questions.all())
+        if _is_shown_again(section) and _unnamed_ends(section):
+            yield Problem(
+                "Maximal and minimal references are read here, though no question names them, because another section shows these items again: "
+                "give that section items of its own.",
+                "reuses", False, "references_read",
+            )  # fmt: skip
         if section.m < 4:
             yield Problem(
                 "Fewer than 4 prompts: annotators are overconfident after one and unsure after two or three.",
@@ -130,3 +143,19 @@ class SPA(Protocol):
         from .analysis import analyse
 
         return analyse(frame, sections)
+
+
+def _unnamed_ends(section) -> set[int]:
+    """The maximal and minimal references that no question of the section is about."""
+    if not hasattr(section, "_unnamed_ends"):  # the section is asked once a batch
+        systems = section.study.systems
+        ends = set(systems.filter(reference__in=systems.model.ENDS).values_list("pk", flat=True))
+        named = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()
+        section._unnamed_ends = ends - named
+    return section._unnamed_ends
+
+
+def _is_shown_again(section) -> bool:
+    if not hasattr(section, "_is_shown_again"):
+        section._is_shown_again = bool(section.pk) and section.reused_by.exists()
+    return section._is_shown_again
