@@ -12,6 +12,8 @@ import io
 import json
 import re
 import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pytest
 from django.http import HttpResponse
@@ -21,6 +23,7 @@ from annotators.models import Assignment
 from studies import lifecycle
 from studies.media import encode_image, store
 from studies.models import Arm, Contrast, Output, Prompt, Question, Section, Study, System
+from studies.protocols import REGISTRY
 from tests.builders import COMMENT, SCREENING, add_survey, panel, warnings_of
 from tests.robots import Page, Robot
 
@@ -49,29 +52,29 @@ def picture(colour, software: str) -> bytes:
     return out.getvalue()
 
 
-def secret_study(words: dict[str, str], media_root) -> Study:
-    """SPA over texts, Markdown, dialogues and images, with a rating and surveys, every secret a canary."""
+def secret_study(words: dict[str, str], media_root, case: "Case") -> Study:
+    """Texts, and where the protocol takes them Markdown, dialogues and images, every secret a canary; alike but for the secrets."""
     study = Study.objects.create(
         title=words["title"], public_title="Short texts", seed=3, purpose="You read.", instructions="Read.", consent="I agree.",
-        debriefing="Thanks.", contact="research@example.org", target_n=4, minutes=10, reward=1, exclusion_group=words["group"],
+        debriefing="Thanks.", contact="research@example.org", target_n=2, minutes=10, reward=1, exclusion_group=words["group"],
     )  # fmt: skip
     systems = [
         System.objects.create(
-            study=study, name=words[f"system{n}"], is_human=n == 1, reference="maximal" if n == 2 else ""
+            study=study, name=words[f"system{n}"], is_human=n == 1, reference=case.references.get(n, "")
         )
         for n in range(3)
     ]
     Arm.objects.create(study=study, name=words["arm"], condition="none")
     for n in range(4):
         prompt = Prompt.objects.create(
-            study=study,
-            key=f"{n}{words['prompt_key']}",
-            text=f"Prompt number {n}",
+            study=study, key=f"{n}{words['prompt_key']}", text=f"Prompt number {n}" if n or not case.has_formats else "",
             attributes={"from": words["attribute"]},
-        )
+        )  # fmt: skip
         for place, system in enumerate(systems):
-            columns = {"text": f"Tale {n} by number {place}.", "original": words["original"]}
-            if n == 1:
+            columns = {"text": f"Tale {n} by number {place}. It ended well.\nSo it was.", "original": words["original"]}
+            if not case.has_formats:
+                pass
+            elif n == 1:
                 columns["format"] = "markdown"
             elif n == 2:
                 columns |= {"format": "turns", "text": f"A: hello {place}\nB: bye {place}"}
@@ -80,7 +83,18 @@ def secret_study(words: dict[str, str], media_root) -> Study:
                 store(media_root, image)
                 columns = {"media": image.name, "alt": "a coloured square"}
             Output.objects.create(system=system, prompt=prompt, **columns)
+    # The crawl sets the seed on the first page.
     add_survey(study, position=1, purpose="screening", questions=[SCREENING])
+    case.add(study, systems, words)
+    add_survey(study, position=study.sections.count() + 1, questions=[COMMENT])
+    Contrast.objects.create(
+        study=study, x=systems[1], y=systems[0], family=words["family"], criterion=case.criterion(words), expected=">",
+        margin=case.margin,
+    )  # fmt: skip
+    return lifecycle.launch(study, None, warnings_of(study))
+
+
+def add_spa_and_rating(study, systems, words):
     spa = Section.objects.create(study=study, position=2, protocol="spa", m=4)
     for n, (x, y) in enumerate([(0, 1), (1, 0), (1, 2), (2, 1)], 1):
         Question.objects.create(
@@ -91,17 +105,75 @@ def secret_study(words: dict[str, str], media_root) -> Study:
     Question.objects.create(
         section=rating, position=1, key=words["question_key"], text="How good is {label}?", scale={"kind": "likert"}
     )
-    add_survey(study, position=4, questions=[COMMENT])
-    Contrast.objects.create(
-        study=study, x=systems[1], y=systems[0], family=words["family"], criterion=words["criterion"], expected=">"
-    )
-    return lifecycle.launch(study, None, warnings_of(study))
+
+
+def add_pairs(protocol, settings, scale, text):
+    def add(study, systems, words):
+        section = Section.objects.create(
+            study=study, position=2, protocol=protocol, m=4, settings=settings | {"noun": "text", "explanation": "Take your time."}
+        )  # fmt: skip
+        Question.objects.create(
+            section=section, position=1, key=words["question_key"], text=text, help="Natural means natural.",
+            criterion=words["criterion"], scale=scale, skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}],
+        )  # fmt: skip
+
+    return add
+
+
+def add_ranking_and_marks(study, systems, words):
+    for position, protocol in enumerate(("ranking", "marks"), 2):
+        section = Section.objects.create(study=study, position=position, protocol=protocol, m=2)
+        for n, columns in enumerate(REGISTRY[protocol].questions, 1):
+            Question.objects.create(section=section, position=n, criterion=words["criterion"], **columns)
 
 
 def any_answer(name, kind, values, asked, page, robot):
     if name.endswith(".skip"):
         return None
     return {"textarea": "fine", "text": "50"}.get(kind, values[0])
+
+
+def ranked(name, kind, values, asked, page, robot):
+    """Places for the places; everything else as the crawl answers it."""
+    return "2" if kind == "text" and name.startswith("s2.") else any_answer(name, kind, values, asked, page, robot)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a study asks, what its pages must have shown, and what differs by it. ``is_by_item``: labels or sides are drawn by the
+    item's own number in the database, which is another for the second twin."""
+
+    add: Callable
+    seen: tuple[bytes, ...] = ()
+    references: Mapping[int, str] = field(default_factory=dict)
+    answer: Callable = any_answer
+    has_formats: bool = True
+    is_by_item: bool = True
+    margin: float | None = 0.1
+    contrast_criterion: str = ""
+
+    def criterion(self, words):
+        return words.get(self.contrast_criterion, "")
+
+
+SPA = Case(
+    add_spa_and_rating, references={2: "maximal"}, is_by_item=False, margin=None, contrast_criterion="criterion",
+    seen=(b"What is the chance that writer A",),
+)  # fmt: skip
+CHOICE = Case(
+    add_pairs("two_choice", {"allows_tie": True}, {"kind": "output"}, "Which is more natural?"), references={0: "reference"},
+    seen=(b"Which is more natural?", b"Natural means natural."),
+)  # fmt: skip
+RELATIVE = Case(
+    add_pairs("relative", {"pairs": "reference"}, REGISTRY["relative"].questions[0]["scale"], "Which is better?"),
+    references={0: "reference"}, seen=(b"Text A is much better", b"Natural means natural."),
+)  # fmt: skip
+PLACES = Case(
+    add_ranking_and_marks, answer=ranked, has_formats=False,
+    seen=(b"The place of B", b"Mark an error", b"3: So it was.", b"Thank you"),
+)  # fmt: skip
+CASES = {"spa": SPA, "two_choice": CHOICE, "relative": RELATIVE, "ranking_and_marks": PLACES}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
 def visited(study, person, seed=11, answer=any_answer):
@@ -163,13 +235,16 @@ def leaks(haystack: bytes, words: dict[str, str]) -> list[str]:
     return [secret for secret, word in words.items() if any(c in haystack or c.lower() in low for c in codings(word))]
 
 
-def test_no_canary_is_seen_by_an_annotator(settings, tmp_path):
+@every_case
+def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, case):
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    responses, _, _ = visited(secret_study(words, tmp_path), "w")
-    assert len(responses) > 40
-    assert any(r.headers["Content-Type"] == "image/webp" for r in responses)
-    assert leaks(all_bytes(responses), words) == []
+    responses, _, _ = visited(secret_study(words, tmp_path, case), "w", answer=case.answer)
+    seen = all_bytes(responses)
+    assert len(responses) > 40 or not case.has_formats
+    assert [each for each in case.seen if each not in seen] == []
+    assert any(r.headers["Content-Type"] == "image/webp" for r in responses) == case.has_formats
+    assert leaks(seen, words) == []
 
 
 @pytest.mark.parametrize("coded", [
@@ -182,24 +257,32 @@ def test_the_crawl_finds_a_leak(coded):
     assert leaks(all_bytes([page]), words) == ["system1"]
 
 
-def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("case", [SPA, CHOICE], ids=["spa", "two_choice"])
+def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch, case):
     """The negative control of the whole crawl: a page that prints a system's name is found."""
     from annotators import show
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    study = secret_study(words, tmp_path)
+    study = secret_study(words, tmp_path, case)
     monkeypatch.setattr(show, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system1"]
 
 
-def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path):
+@every_case
+def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, case):
+    from annotators import pages as annotators_pages
+
     settings.MEDIA_ROOT = tmp_path
+    draw = annotators_pages.random_of
+    if case.is_by_item:
+        monkeypatch.setattr(
+            annotators_pages, "random_of", lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more))
+        )
     pages = []
     for salt in ("one", "two"):
-        study = secret_study(canaries(salt), tmp_path)
-        responses, code, key = visited(study, "w")
+        responses, code, key = visited(secret_study(canaries(salt), tmp_path, case), "w", answer=case.answer)
         seen = all_bytes(r for r in responses if r.headers["Content-Type"] != "image/webp").decode()
         seen = seen.replace(code, "CODE").replace(key, "KEY")
         # What is keyed by the code differs with the code: the receipt, the images' names; and clocks move.
@@ -226,7 +309,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path):
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    study = secret_study(words, tmp_path)
+    study = secret_study(words, tmp_path, SPA)
     Robot(f"/e/{panel(study).key}/?who=w", any_answer).start()
     assignment = Assignment.objects.select_related("study").get()
     seen = []
