@@ -203,7 +203,7 @@ def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     n_nodes = linked.shape[-1]
     reach = (linked | np.eye(n_nodes, dtype=bool)).astype(np.float32)
     length = 1
-    while length < n_nodes:
+    while length < n_nodes and not reach.all():
         reach = (np.matmul(reach, reach) > 0).astype(np.float32)
         length *= 2
     return np.asarray(reach > 0)

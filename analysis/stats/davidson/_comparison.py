@@ -12,7 +12,7 @@ from analysis.stats import basic, clusters
 from analysis.stats.arrays import FloatArray, refuse_level, sizes_of, totals
 from analysis.stats.bradley_terry import connected
 from analysis.stats.davidson._labels import Labels
-from analysis.stats.davidson._model import Fitted, checked_table, maximum, sum_zero_covariance
+from analysis.stats.davidson._model import Fitted, checked_table, maximum
 from analysis.stats.results import Estimate, Interval, Record, Warning
 
 # The strength of the prior that keeps separated systems in place, where only an order is asked for.
@@ -125,7 +125,7 @@ def davidson(
         flat -= totals(who * n_systems + y, residual, n_annotators * n_systems)
         scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
         scores[:, n_systems] = totals(who, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
-        bread = sum_zero_covariance(wins, ties, fit)
+        bread = fit.sum_zero_covariance()
         k = n_systems - 1 + (fit.log_nu is not None)
         factor = 1.0
         if n_annotators > 1 and n_rows > k:
@@ -201,7 +201,7 @@ def _of_counts(
     return _fitted(
         wins,
         ties,
-        lambda fit: sum_zero_covariance(wins, ties, fit),
+        Fitted.sum_zero_covariance,
         None,
         level,
         common,

@@ -1,22 +1,22 @@
 """The likelihood of wins and ties, and its maximum, for one table of counts or for many at once.
 
-Everything goes by the pairs i < j that were asked: a table of K systems is three counts a pair (i won, j won, tie), and
-the derivatives of the likelihood are products with the (P, K) matrix of who meets whom.
+Everything goes by the pairs i < j that were asked: a table of K systems is three counts a pair (i won, j won, tie). What
+the likelihood is made of at a point, one exponential a pair, serves its height there and both of its derivatives.
 """
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, matrix
 from analysis.stats.bradley_terry import reachable
 
 MAX_STEPS = 100
-# Steps of this size no longer change what is printed.
-TOLERANCE = 1e-10
+# Newton's steps square: what a step of this size leaves to the next is 1e-12.
+TOLERANCE = 1e-6
 HALVINGS = 40
 # Log-odds beyond this mean that the likelihood rises for ever.
 DIVERGED = 30.0
@@ -27,29 +27,79 @@ CHORD_TOLERANCE = 1e-8
 # From so many tables on a loop over the systems costs less than it saves.
 MANY = 10
 
+Number = TypeVar("Number", bound=np.generic)
+
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column."""
+    """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column.
+
+    `information` (K + 1, K + 1) is that of the labels alone, made invertible.
+    """
 
     strengths: FloatArray
     log_nu: float | None
     won: FloatArray
     tied: FloatArray
     log_likelihood: float
+    information: FloatArray
+
+    def sum_zero_covariance(self) -> FloatArray:
+        """The inverse information of the strengths that add up to zero, and of log nu in the last place (0 without)."""
+        k = len(self.strengths)
+        inverse = np.linalg.inv(self.information)
+        # What `PairCounts.information` put in about the sum, of which the labels are silent, is taken out again.
+        inverse[:k, :k] -= 1 / k**2
+        if self.log_nu is None:
+            inverse[k, k] = 0.0
+        return np.asarray(inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """At some parameters, for B tables of P pairs: how far `apart` the two strengths are, the chances that the first wins,
+    and of a tie (None where no table has one), and the logarithm of what they are divided by, e^half + e^-half + nu."""
+
+    apart: FloatArray
+    won: FloatArray
+    tied: FloatArray | None
+    log_total: FloatArray
+
+    @property
+    def score(self) -> FloatArray:
+        """What the first of a pair may expect, a tie counting half."""
+        return self.won if self.tied is None else self.won + self.tied / 2
+
+    def rows(self, chosen: IntArray) -> "Chances":
+        """The same for some of the tables."""
+        tied = None if self.tied is None else self.tied[chosen]
+        return Chances(self.apart[chosen], self.won[chosen], tied, self.log_total[chosen])
+
+    @classmethod
+    def at(cls, apart: FloatArray, log_nu: FloatArray | None) -> "Chances":
+        """From differences of strengths (..., P), and log nu as broadcasts to them."""
+        distance = np.abs(apart)
+        odds = np.exp(-distance)
+        total = 1 + odds
+        tied = None
+        if log_nu is not None:
+            tied = np.exp(log_nu - distance / 2)
+            total = total + tied
+            tied = tied / total
+        won = np.where(apart >= 0, 1.0, odds) / total
+        return cls(apart, won, tied, np.asarray(distance / 2 + np.log(total)))
 
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
     """Of B tables of K systems the counts (B, P) of the pairs `first` < `second` that any of them asked.
 
-    `meetings` (P, K) is 1 for the first and -1 for the second system of each pair. Where no table has a tie, `ties` is
-    None and log nu stays out of every sum.
+    Where no table has a tie, `ties` is None and log nu stays out of every sum.
     """
 
     first: IntArray
     second: IntArray
-    meetings: FloatArray
+    n_systems: int
     wins: FloatArray
     losses: FloatArray
     ties: FloatArray | None
@@ -57,13 +107,13 @@ class PairCounts:
     @classmethod
     def of(cls, wins: FloatArray, ties: FloatArray) -> "PairCounts":
         """From tables of wins and ties, both of shape (B, K, K)."""
+        n_tables, k, _ = wins.shape
         asked = (wins + wins.transpose(0, 2, 1) + ties).any(axis=0)
-        first, second = np.nonzero(np.triu(asked, 1))
-        meetings = np.zeros((len(first), wins.shape[-1]))
-        meetings[np.arange(len(first)), first] = 1.0
-        meetings[np.arange(len(first)), second] = -1.0
-        tied = ties[:, first, second] if ties.any() else None
-        return cls(first, second, meetings, wins[:, first, second], wins[:, second, first], tied)
+        cells = np.flatnonzero(np.triu(asked, 1))
+        first, second = np.divmod(cells, k)
+        won, tied = wins.reshape(n_tables, -1), ties.reshape(n_tables, -1)
+        of_pairs = tied.take(cells, axis=1) if ties.any() else None
+        return cls(first, second, k, won.take(cells, axis=1), won.take(second * k + first, axis=1), of_pairs)
 
     def rows(self, chosen: IntArray) -> "PairCounts":
         """The same for some of the tables."""
@@ -82,13 +132,14 @@ class PairCounts:
         return self.weighted(np.full((1, len(self.wins)), 1 / len(self.wins)))
 
     @property
-    def n_systems(self) -> int:
-        return int(self.meetings.shape[1])
-
-    @property
     def asked(self) -> FloatArray:
         total = self.wins + self.losses
         return total if self.ties is None else total + self.ties
+
+    @property
+    def scored(self) -> FloatArray:
+        """Points of the first of each pair, a tie counting half."""
+        return self.wins if self.ties is None else self.wins + self.ties / 2
 
     @property
     def has_ties(self) -> BoolArray:
@@ -102,80 +153,98 @@ class PairCounts:
 
         Without one somebody's strength is unbounded (Ford 1957). With ties it is necessary and not sufficient.
         """
-        k = self.n_systems
-        linked = np.zeros((len(self.wins), k, k), dtype=np.bool_)
-        tied = np.zeros_like(self.wins) if self.ties is None else self.ties
-        linked[:, self.first, self.second] = (self.wins > 0) | (tied > 0)
-        linked[:, self.second, self.first] = (self.losses > 0) | (tied > 0)
+        tied = 0.0 if self.ties is None else self.ties
+        linked = self._table(self.wins + tied > 0) | self._table(self.losses + tied > 0).transpose(0, 2, 1)
         reach = reachable(linked)
         return np.asarray((reach & reach.transpose(0, 2, 1)).all(axis=(1, 2)))
 
-    def chances(self, values: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """The chances (B, P) that the first wins, and of a tie, at parameters (B, K + 1)."""
-        apart = values[:, self.first] - values[:, self.second]
-        if self.ties is None:
-            return np.asarray(special.expit(apart)), None
-        up, nu = np.exp(apart / 2), np.exp(values[:, -1:])
-        total = up + 1 / up + nu
-        return up / total, nu / total
+    def strengths_against_the_mean(self) -> FloatArray:
+        """The strengths (B, K) that would explain the shares of points if all opponents were alike: two of Newton's
+        steps nearer than 0."""
+        (won, lost), (first, second) = self._sums(self.scored - self.asked / 2), self._sums(self.asked)
+        share = (won - lost + (first + second) / 2 + 0.5) / (first + second + 1)
+        found = np.log(share / (1 - share))
+        return np.asarray(found - found.mean(axis=1, keepdims=True))
 
-    def height(self, values: FloatArray, ridge: float) -> FloatArray:
+    def chances(self, values: FloatArray) -> Chances:
+        """At the parameters (B, K + 1)."""
+        apart = values.take(self.first, axis=1) - values.take(self.second, axis=1)
+        return Chances.at(apart, None if self.ties is None else values[:, -1:])
+
+    def height(self, values: FloatArray, chances: Chances, ridge: float) -> FloatArray:
         """The log-likelihood of each table, less the prior's penalty."""
-        half = (values[:, self.first] - values[:, self.second]) / 2
-        total = np.logaddexp(half, -half)
-        if self.ties is not None:
-            total = np.logaddexp(total, values[:, -1:])
-        found = ((self.wins - self.losses) * half - self.asked * total).sum(axis=1)
+        found = ((self.wins - self.losses) * chances.apart / 2 - self.asked * chances.log_total).sum(axis=1)
         if self.ties is not None:
             found += np.where(self.has_ties, self.ties.sum(axis=1) * np.where(self.has_ties, values[:, -1], 0.0), 0.0)
         return np.asarray(found - ridge * np.sum(values[:, :-1] ** 2, axis=1) / 2)
 
     def slope(self, values: FloatArray, ridge: float) -> FloatArray:
         """The derivatives by the strengths and by log nu; shape (B, K + 1)."""
-        if self.ties is None and len(values) >= MANY:
+        if len(values) >= MANY:
             return self._slope_by_first(values, ridge)
-        won, tied = self.chances(values)
-        score, found = won if tied is None else won + tied / 2, np.zeros_like(values)
-        scored = self.wins if self.ties is None else self.wins + self.ties / 2
-        found[:, :-1] = (scored - self.asked * score) @ self.meetings - ridge * values[:, :-1]
-        if tied is not None and self.ties is not None:
-            found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * tied).sum(axis=1), 0.0)
+        return self.slope_at(values, self.chances(values), ridge)
+
+    def slope_at(self, values: FloatArray, chances: Chances, ridge: float) -> FloatArray:
+        """`slope` where the chances are known."""
+        found = np.zeros_like(values)
+        given, taken = self._sums(self.scored - self.asked * chances.score)
+        found[:, :-1] = given - taken - ridge * values[:, :-1]
+        if chances.tied is not None and self.ties is not None:
+            found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * chances.tied).sum(axis=1), 0.0)
         return found
 
+    def _sums(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What stands (B, P) at the pairs in which a system is the first, added up, and the second; both (B, K)."""
+        table = self._table(values)
+        return np.asarray(table.sum(axis=2)), np.asarray(table.sum(axis=1))
+
+    def _table(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """(B, K, K) with what stands (B, P) at the pairs in the row of the first and the column of the second."""
+        k = self.n_systems
+        table = np.zeros((len(values), k * k), dtype=values.dtype)
+        table[:, self.first * k + self.second] = values
+        return table.reshape(-1, k, k)
+
     def _slope_by_first(self, values: FloatArray, ridge: float) -> FloatArray:
-        """`slope` where nobody ties and tables are many: a system with all its later opponents at a time stays in the
-        processor's cache, and worths need one exponential a system, not one a pair."""
+        """`slope` where tables are many: a system with all its later opponents at a time stays in the processor's cache,
+        and worths need one exponential a system, not one a pair."""
         worth, found = np.exp(values[:, :-1]), np.zeros_like(values)
         found[:, :-1] = -ridge * values[:, :-1]
+        root, nu = np.sqrt(worth), np.exp(values[:, -1:])
         systems, starts = np.unique(self.first, return_index=True)
         for system, low, high in zip(systems, starts, np.append(starts[1:], len(self.first)), strict=True):
             others: IntArray | slice = self.second[low:high]
             if self.second[high - 1] - self.second[low] == high - low - 1:
                 others = slice(self.second[low], self.second[high - 1] + 1)
-            own, wins = worth[:, system : system + 1], self.wins[:, low:high]
-            surplus = (wins + self.losses[:, low:high]) * (own / (own + worth[:, others])) - wins
+            own, scored = worth[:, system : system + 1], self.wins[:, low:high]
+            asked, score = scored + self.losses[:, low:high], own
+            total = own + worth[:, others]
+            if self.ties is not None:
+                ties, tied = self.ties[:, low:high], nu * root[:, system : system + 1] * root[:, others]
+                asked, scored = asked + ties, scored + ties / 2
+                total, score = total + tied, own + tied / 2
+                found[:, -1] += (ties - asked * (tied / total)).sum(axis=1)
+            surplus = asked * (score / total) - scored
             found[:, system] -= surplus.sum(axis=1)
             found[:, others] += surplus
+        found[~self.has_ties, -1] = 0.0
         return found
 
-    def information(self, values: FloatArray, ridge: float) -> FloatArray:
+    def information(self, chances: Chances, ridge: float) -> FloatArray:
         """Minus the second derivatives, (B, K + 1, K + 1), made invertible: the sum of the strengths is held at 0, and
         so is the step of log nu where it has none."""
-        won, tied = self.chances(values)
-        score = won if tied is None else won + tied / 2
+        won, tied, score = chances.won, chances.tied, chances.score
         weight = self.asked * ((won if tied is None else won + tied / 4) - score**2)
         k = self.n_systems
-        found = np.zeros((len(values), k + 1, k + 1))
-        found[:, self.first, self.second] = -weight
-        found[:, self.second, self.first] = -weight
-        diagonal = np.arange(k)
-        found[:, diagonal, diagonal] = ridge - found.sum(axis=2)[:, :k]
-        found[:, :k, :k] += 1.0
+        found = np.zeros((len(won), k + 1, k + 1))
+        upper, diagonal = self._table(weight), np.arange(k)
+        found[:, :k, :k] = 1.0 - upper - upper.transpose(0, 2, 1)
+        found[:, diagonal, diagonal] += ridge + upper.sum(axis=2) + upper.sum(axis=1)
         found[:, k, k] = 1.0
         if tied is not None:
-            across = (self.asked * (tied / 2 - score * tied)) @ self.meetings
+            given, taken = self._sums(self.asked * (tied / 2 - score * tied))
             corner = (self.asked * tied * (1 - tied)).sum(axis=1)
-            found[:, :k, k] = found[:, k, :k] = np.where(self.has_ties[:, None], across, 0.0)
+            found[:, :k, k] = found[:, k, :k] = np.where(self.has_ties[:, None], given - taken, 0.0)
             found[:, k, k] = np.where(self.has_ties, corner, 1.0)
         return found
 
@@ -203,7 +272,9 @@ def maxima(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None =
         values[rest[~is_there]] = np.nan
         rest = rest[is_there]
     if len(rest):
-        values[rest] = _by_newton(counts.rows(rest), values[rest], ridge)
+        some = counts.rows(rest)
+        values[rest, :k] = some.strengths_against_the_mean()
+        values[rest] = _by_newton(some, values[rest], ridge)
     return values
 
 
@@ -214,28 +285,18 @@ def maximum(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> Fitted
     if np.isnan(values).any():
         return None
     strengths, log_nu = values[0, :-1], float(values[0, -1])
-    height = float(counts.height(values, 0.0)[0])
-    found = None if math.isinf(log_nu) else log_nu
-    return Fitted(strengths - np.mean(strengths), found, *chances(strengths, log_nu), height)
-
-
-def chances(strengths: FloatArray, log_nu: float) -> tuple[FloatArray, FloatArray]:
-    """P[row beats column] and P[tie], both (K, K)."""
-    half = (strengths[:, None] - strengths[None, :]) / 2
-    total = np.logaddexp(np.logaddexp(half, -half), log_nu)
-    return np.exp(half - total), np.exp(log_nu - total)
-
-
-def sum_zero_covariance(wins: FloatArray, ties: FloatArray, fit: Fitted) -> FloatArray:
-    """The inverse information of the strengths that add up to zero, and of log nu in the last place (0 without it)."""
-    k = len(fit.strengths)
-    values = np.append(fit.strengths, -math.inf if fit.log_nu is None else fit.log_nu)
-    inverse = np.linalg.inv(PairCounts.of(wins[None], ties[None]).information(values[None], 0.0)[0])
-    # What `information` put in about the sum, of which the labels are silent, is taken out again.
-    inverse[:k, :k] -= 1 / k**2
-    if fit.log_nu is None:
-        inverse[k, k] = 0.0
-    return np.asarray(inverse)
+    here = counts.chances(values)
+    is_tied = math.isfinite(log_nu)
+    of_all = Chances.at(strengths[:, None] - strengths[None, :], np.array(log_nu) if is_tied else None)
+    tied = np.zeros_like(of_all.won) if of_all.tied is None else of_all.tied
+    return Fitted(
+        strengths - np.mean(strengths),
+        log_nu if is_tied else None,
+        of_all.won,
+        tied,
+        float(counts.height(values, here, 0.0)[0]),
+        counts.information(here, 0.0)[0],
+    )
 
 
 def checked_table(values: npt.ArrayLike, name: str) -> FloatArray:
@@ -254,7 +315,8 @@ def checked_table(values: npt.ArrayLike, name: str) -> FloatArray:
 
 def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[FloatArray, BoolArray]:
     """Steps by the curvature of the mean table at `near`, for all tables; and which of them have settled."""
-    inverse = np.linalg.inv(counts.mean().information(near[np.argmax(counts.has_ties)][None], ridge)[0])
+    mean = counts.mean()
+    inverse = np.linalg.inv(mean.information(mean.chances(near[np.argmax(counts.has_ties)][None]), ridge)[0])
     is_settled = np.zeros(len(near), dtype=np.bool_)
     active = np.arange(len(near))
     for _ in range(CHORDS):
@@ -274,29 +336,38 @@ def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[Floa
 def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArray:
     """Newton's method for each table, a step that falls halved; NaN for those that run away or do not settle."""
     k = counts.n_systems
-    found = np.full_like(values, np.nan)
-    active, height = np.arange(len(values)), counts.height(values, ridge)
+    found, active = np.full_like(values, np.nan), np.arange(len(values))
+    some, here = counts, values
+    chances = some.chances(here)
+    height = some.height(here, chances, ridge)
     for _ in range(MAX_STEPS):
-        some, here = counts.rows(active), values[active]
         try:
-            step = np.linalg.solve(some.information(here, ridge), some.slope(here, ridge)[..., None])[..., 0]
+            step = np.linalg.solve(some.information(chances, ridge), some.slope_at(here, chances, ridge)[..., None])[
+                ..., 0
+            ]
         except np.linalg.LinAlgError:
             break
-        least = height[active] - 1e-9 * (1 + np.abs(height[active]))
-        after = some.height(here + step, ridge)
+        size = np.abs(step).max(axis=1)
+        least = height - 1e-9 * (1 + np.abs(height))
         for _ in range(HALVINGS):
+            # A step that is far too long may overflow, which is no height either.
+            with np.errstate(over="ignore", invalid="ignore"):
+                chances = some.chances(here + step)
+                height = some.height(here + step, chances, ridge)
             # Rounding may cost a hair at the top; a step that really falls is halved.
-            fell = np.flatnonzero(~(after >= least))
-            if len(fell) == 0:
+            fell = ~(height >= least)
+            if not fell.any():
                 break
             step[fell] /= 2
-            after[fell] = some.rows(fell).height((here + step)[fell], ridge)
-        values[active], height[active] = here + step, after
-        far = np.ptp(values[active, :k], axis=1) > DIVERGED
-        far |= some.has_ties & (np.abs(values[active, k]) > DIVERGED)
-        is_settled = ~far & (np.abs(step).max(axis=1) < TOLERANCE)
-        found[active[is_settled]] = values[active[is_settled]]
-        active = active[~far & ~is_settled]
-        if len(active) == 0:
+        here = here + step
+        far = np.ptp(here[:, :k], axis=1) > DIVERGED
+        far |= some.has_ties & (np.abs(here[:, k]) > DIVERGED)
+        is_settled = ~far & (size < TOLERANCE)
+        found[active[is_settled]] = here[is_settled]
+        going = np.flatnonzero(~far & ~is_settled)
+        if len(going) == 0:
             break
+        if len(going) < len(active):
+            active, here, height = active[going], here[going], height[going]
+            some, chances = some.rows(going), chances.rows(going)
     return found

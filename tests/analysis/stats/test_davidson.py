@@ -390,12 +390,35 @@ def test_intervals_over_annotators_cover():
     assert covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.parametrize("share_tied", [0, 0.3])
 @pytest.mark.parametrize("asked", [[(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 3), (2, 3), (1, 4), (0, 4)]])
-def test_many_tables_have_the_slopes_that_each_has_alone(asked):
+def test_many_tables_have_the_slopes_that_each_has_alone(asked, share_tied):
     rng, tables = np.random.default_rng(3), np.zeros((_model.MANY, 5, 5))
+    ties = np.zeros_like(tables)
     for x, y in asked:
         tables[:, x, y], tables[:, y, x] = rng.integers(0, 9, (2, len(tables)))
-    counts = _model.PairCounts.of(tables, np.zeros_like(tables))
-    values = np.column_stack([rng.normal(0, 2, (len(tables), 5)), np.full(len(tables), -np.inf)])
+        ties[:, x, y] = ties[:, y, x] = rng.binomial(3, share_tied, len(tables))
+    counts = _model.PairCounts.of(tables, ties)
+    log_nu = np.where(counts.has_ties, rng.normal(0, 1, len(tables)), -np.inf)
+    values = np.column_stack([rng.normal(0, 2, (len(tables), 5)), log_nu])
     alone = [counts.rows(np.array([at])).slope(values[[at]], 0.3)[0] for at in range(len(tables))]
     assert_allclose(counts.slope(values, 0.3), alone, atol=1e-12)
+
+
+def test_at_the_maximum_every_score_is_the_expected_one():
+    rng, n_fitted = np.random.default_rng(8), 0
+    for _ in range(60):
+        k, nu = int(rng.integers(2, 9)), float(rng.choice([0, 0.01, 1, 20]))
+        strengths = rng.normal(0, rng.uniform(0, 3), k)
+        rows = labels(int(rng.integers(9999)), 20, int(rng.choice([2, 10, 100])), strengths, nu)
+        wins, ties = tables(*rows[:3], k)
+        fit = paired.davidson_counts(wins, ties)
+        if fit.status != "ok":
+            continue
+        n_fitted += 1
+        asked, score = wins + wins.T + ties, fit.probabilities + fit.tie_probabilities / 2
+        n = asked.sum() / 2
+        # What each system won, and how many tied; one part in 1e10 of the labels.
+        assert_allclose(np.nansum(asked * score, axis=1), (wins + ties / 2).sum(axis=1), atol=1e-10 * n, rtol=0)
+        assert_allclose(np.nansum(asked * fit.tie_probabilities), ties.sum(), atol=1e-10 * n, rtol=0)
+    assert n_fitted > 30
