@@ -1,13 +1,15 @@
 """Human or machine on texts of our own: the demo's fables, whose origin is known, under the template of that experiment.
 
-``python -m tests.origins [robots]`` plays it in a fresh SQLite database and prints what each step took, and what the report finds
-beside what was put in. The machines are word n-gram models of rising order, the human texts are those of a translation in the
+``python -m tests.origins [robots] [crowd]`` plays it in a fresh SQLite database and prints what each step took, and what the report
+finds beside what was put in. Who comes when gets the same machine in every play, so that one crowd of robots brings its chance with it
+each time: without a number another crowd comes. The machines are word n-gram models of rising order, the human texts are those of a translation in the
 public domain (studies/demo). Robots tell each machine from the human author with a sensitivity that is set.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import randrange
 from statistics import NormalDist
 from typing import Any
 
@@ -71,7 +73,7 @@ def judging(author_of: dict[str, str]):
     return answer
 
 
-def play(study, n: int) -> None:
+def play(study, n: int, crowd: int = 0) -> None:
     from studies.models import Output
     from tests.builders import panel
     from tests.robots import Robot
@@ -81,7 +83,7 @@ def play(study, n: int) -> None:
     answer = judging({shown_text(text): name for text, name in rows})
     door = panel(study)
     for number in range(n):
-        heading = Robot(f"/e/{door.key}/?who=w{number}&session=s{number}", answer, number).play()
+        heading = Robot(f"/e/{door.key}/?who=w{number}&session=s{number}", answer, f"{crowd}.{number}").play()
         assert heading == "Thank you", heading
 
 
@@ -100,7 +102,7 @@ def found_in(result: dict) -> Iterator[tuple[str, dict, dict]]:
             yield row["model"], paper[row["model"]], row
 
 
-def main(robots: int) -> None:
+def main(robots: int, crowd: int) -> None:
     home = at_home("origins")
     from analysis.runs import run_analysis
     from studies import lifecycle
@@ -115,7 +117,7 @@ def main(robots: int) -> None:
     for words in warnings_of(study):
         print("    acknowledged:", words)
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
-    timed(f"{robots} robots over HTTP", lambda: play(study, robots))
+    timed(f"{robots} robots over HTTP, crowd {crowd}", lambda: play(study, robots, crowd))
     lifecycle.close(study, owner), lifecycle.finish(study, owner)
     run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, owner))
     print(
@@ -134,4 +136,5 @@ def main(robots: int) -> None:
 if __name__ == "__main__":
     import sys
 
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    given = [int(word) for word in sys.argv[1:]]
+    main(given[0] if given else 400, given[1] if len(given) > 1 else randrange(10**6))

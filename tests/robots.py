@@ -97,7 +97,7 @@ class Page(HTMLParser):
 class Robot:
     """One annotator. ``answer(name, kind, values, asked, page, robot)`` gives what to send for a field, or None."""
 
-    def __init__(self, address: str, answer, seed: int = 0):
+    def __init__(self, address: str, answer, seed: int | str = 0):
         self.client = Client(enforce_csrf_checks=True)
         self.address, self.answer, self.rng = address, answer, random.Random(seed)
         self.read: dict[str, list[str]] = {}

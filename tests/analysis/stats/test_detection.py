@@ -632,6 +632,33 @@ def test_intervals_of_sensitivity_criterion_and_auc_cover_where_annotators_and_t
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("d_prime", [0.4, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("n_annotators", [20, 50, 100, 250])
+def test_sensitivity_is_what_was_put_in_or_a_hair_less(n_annotators, d_prime):
+    # Five texts each, two or three of them a machine's; human texts lie .75 below everybody's cut.
+    draw, runs, found, covered = rng(9), 400, [], []
+    who = np.repeat(np.arange(n_annotators), 5)
+    for _ in range(runs):
+        n_machine = draw.integers(2, 4, (n_annotators, 1))
+        truth = (draw.random((n_annotators, 5)).argsort(axis=1) < n_machine).astype(float).ravel()
+        says = (draw.normal(d_prime * truth - 0.75) > 0).astype(float)
+        cells = {"link": "probit", "corrected": True}
+        one = groups.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, **cells)
+        found.append(one.estimate)
+        if one.interval:
+            covered.append(one.interval.low <= d_prime <= one.interval.high)
+    # Log-linear correction draws the mean over samples toward 0, by what the binomial distribution says.
+    n, k = round(2.5 * n_annotators), np.arange(round(2.5 * n_annotators) + 1)
+    corrected = special.ndtri((k + 0.5) / (n + 1))
+    means = [stats.binom.pmf(k, n, special.ndtr(lies - 0.75)) @ corrected for lies in (d_prime, 0.0)]
+    expected = means[0] - means[1]
+    assert -0.03 < expected - d_prime <= 0
+    assert abs(np.mean(found) - expected) < 3.5 * np.std(found) / math.sqrt(runs)
+    # Some few find every machine's text, and get no interval.
+    assert len(covered) > 0.98 * runs and 0.915 < np.mean(covered) < 0.985
+
+
+@pytest.mark.slow
 def test_the_random_criterion_and_the_stratified_test_keep_their_promises():
     covered = rejected = runs = 0
     for seed in range(200):
