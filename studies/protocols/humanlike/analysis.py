@@ -148,7 +148,9 @@ def _cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") 
 
 def _of_section(one: Judgements, attrs: Mapping[str, Any], where: str, suffix: str) -> list[Block]:
     by_domain = tuple(cell for cell in one.cells if cell.domain != EVERYWHERE)
-    found = {cell: _cell(one, cell, attrs) for cell in (*one.wholes, *by_domain)}
+    # Of one domain alone, all domains together are that domain.
+    several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
+    found = {cell: _cell(one, cell, attrs) for cell in (*one.wholes, *several)}
     papers = {cell: _paper_cell(one, cell, attrs) for cell in (*one.wholes, *by_domain)}
     tests = _paper_tests(one, papers, attrs)
     return [
@@ -273,7 +275,9 @@ def _detection_block(one, found, attrs, where, suffix) -> Block:
 def _table_block(one, papers, tests, where, suffix) -> Block:
     accuracies = [named(paper.accuracy, cell) for cell, paper in papers.items() if ("chance", cell) not in tests]
     series = []
-    for number, cell in enumerate(cell for cell in papers if len(one.rows(cell, is_paper=True))):
+    is_one_domain = len({cell.domain for cell in papers} - {EVERYWHERE}) == 1
+    drawn = [cell for cell in papers if not (is_one_domain and cell.domain != EVERYWHERE)]
+    for number, cell in enumerate(cell for cell in drawn if len(one.rows(cell, is_paper=True))):
         rows = one.rows(cell, is_paper=True)
         series += layouts.histograms(one, cell, rows, f"{number + 1}{suffix}")
     return Block(

@@ -79,6 +79,15 @@ def test_the_papers_columns_by_hand(small):
     assert (row["model"], row["domain"], row["sign"]) == ("gpt3", "news", "")
 
 
+def test_one_domain_is_not_told_twice(small):
+    frame, section = small
+    blocks = analyse(frame, [section])
+    assert [row["domain"] for row in table(blocks, "detection")["rows"]] == ["all"]
+    assert [one["title"] for b in blocks for one in b.series if one.get("kind") == "bars"] == [
+        "Texts right: gpt3, none"
+    ]
+
+
 def test_the_histogram_counts_people_by_texts_right(small):
     frame, section = small
     figures = [one for b in analyse(frame, [section]) for one in b.series if one.get("kind") == "bars"]
