@@ -122,7 +122,7 @@ def claim_batch(
         )
         live = next((a for a in past if not a.released_at and not a.submitted_at), None)
         if live is not None:
-            return Claim("claimed", _rebound(live, external_ids))
+            return Claim("claimed", rebound(live, external_ids))
         if study.state != Study.State.LAUNCHED:
             return Claim(PAUSED if study.state == Study.State.PAUSED else CLOSED)
         if any(a.withdrawn_at or a.released_reason in ENDS_PARTICIPATION for a in past):
@@ -140,7 +140,7 @@ def claim_batch(
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
                 return Claim(WAIT)
-            return Claim("claimed", _rebound(Assignment.objects.get(pk=own[batch.pk].pk), external_ids))
+            return Claim("claimed", rebound(Assignment.objects.get(pk=own[batch.pk].pk), external_ids))
         if batch is not None:
             return Claim(
                 "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
@@ -206,7 +206,7 @@ def _turned_away(study, annotator, recruitment, origin, external_ids, trust) -> 
     )  # fmt: skip
 
 
-def _rebound(assignment: Assignment, external_ids) -> Assignment:
+def rebound(assignment: Assignment, external_ids) -> Assignment:
     """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
     if external_ids and external_ids != assignment.external_ids:
         Assignment.objects.filter(pk=assignment.pk).update(external_ids=external_ids)

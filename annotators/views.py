@@ -79,12 +79,13 @@ def policy(form_hosts=(), frame_ancestors=()) -> str:
 
 
 def for_annotators(view):
-    """Headers that every annotator's page carries."""
+    """Headers that every annotator's page carries. A view says by whom its page may be framed, and whereto its form may be sent."""
 
     @wraps(view)
     def wrapped(request, *args, **kwargs):
+        request.form_hosts, request.frame_ancestors = (), ()
         response = view(request, *args, **kwargs)
-        response.headers.setdefault("Content-Security-Policy", policy())
+        response.headers.setdefault("Content-Security-Policy", policy(request.form_hosts, request.frame_ancestors))
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Robots-Tag"] = "noindex"
         # Else the web server sends it in chunks: three writes for one.
@@ -92,6 +93,11 @@ def for_annotators(view):
         return response
 
     return wrapped
+
+
+def framed(request, slug: str | None) -> None:
+    """Every page of a channel may stand in its panel's frame, one that refuses too."""
+    request.frame_ancestors = REGISTRY[slug].frame_ancestors if slug in REGISTRY else ()
 
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
@@ -102,10 +108,14 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
 def note(request, study_words, kind: str, way_back: Return | None = None, status: int = 200, **more):
     title, words = NOTES[kind]
     context = {"study": study_words, "title": title, "words": words, "way_back": way_back, "kind": kind, **more}
-    response = render(request, "annotate/note.html", context, status=status)
+    _may_send(request, way_back)
+    return render(request, "annotate/note.html", context, status=status)
+
+
+def _may_send(request, way_back: Return | None) -> None:
+    """The page's policy lets its form go where the way back leads, and on within the panel: a browser asks at each redirect."""
     if way_back and way_back.host:
-        response.headers["Content-Security-Policy"] = policy((way_back.host,))
-    return response
+        request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
 
 
 def public_wording(study: Study) -> Wording:
@@ -122,6 +132,7 @@ def entry(request, key):
     if recruitment is None or recruitment.study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
+    framed(request, recruitment.channel)
     wording = public_wording(study)
     words = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
@@ -133,7 +144,8 @@ def entry(request, key):
         )
     arrival = channel.arrive(recruitment, parameters)
     if arrival.problem or arrival.is_preview:
-        return _landing(request, recruitment, wording, problem=arrival.problem, is_preview=arrival.is_preview)
+        shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
+        return _landing(request, recruitment, wording, **shown)
     now = timezone.now()
     is_open = (
         not recruitment.stopped_at
@@ -170,10 +182,16 @@ def entry(request, key):
             trust=arrival.trust,
             is_consented=bool(words["consent"]),
         )
-    if claim.outcome == "claimed" or (claim.outcome == "done" and claim.assignment):
+        is_theirs = claim.outcome == "claimed"
+        if claim.outcome == "done" and claim.assignment:
+            retaken = channel.retaken(claim.assignment.external_ids, arrival.ids)
+            is_theirs = retaken is not False
+            if retaken:
+                assign.rebound(claim.assignment, dict(arrival.ids))
+    if is_theirs:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     kind = claim.outcome
-    receipt = receipt_of(claim.assignment.code) if claim.assignment else ""
+    receipt = receipt_of(claim.assignment.code) if claim.assignment and kind != "done" else ""
     return note(
         request,
         words,
@@ -221,11 +239,15 @@ def _way_back(recruitment: Recruitment | None, outcome: str, external_ids, recei
     return REGISTRY[recruitment.channel].way_back(recruitment, outcome, external_ids, receipt)
 
 
-def assignment_or_404(code: str) -> Assignment:
+def assignment_or_404(request, code: str) -> Assignment:
     try:
-        return Assignment.objects.select_related("study", "recruitment").get(code=code)
+        assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
     except Assignment.DoesNotExist:
         raise Http404 from None
+    if assignment.recruitment is not None:
+        assignment.recruitment.study = assignment.study
+        framed(request, assignment.recruitment.channel)
+    return assignment
 
 
 # What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
@@ -239,12 +261,14 @@ _on_page = Select(
     lambda code, before, key: Assignment.objects.filter(code=code)
     .annotate(near=FilteredRelation("visits", condition=Q(visits__key__in=[before, key])))
     .order_by()
-    .values_list(*OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY), *(f"near__{name}" for name in OF_VISIT)),
+    .values_list(
+        *OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY), "recruitment__channel", *(f"near__{name}" for name in OF_VISIT)
+    ),
     str, str, str,
 )  # fmt: skip
 
 
-def assignment_on_page(code: str, key: str = "") -> Assignment:
+def assignment_on_page(request, code: str, key: str = "") -> Assignment:
     """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
     asked for. Raises Http404."""
     wanted = (page_before(code, key) if key else "", key)
@@ -252,9 +276,11 @@ def assignment_on_page(code: str, key: str = "") -> Assignment:
     if not rows:
         raise Http404
     of_study = len(OF_ASSIGNMENT)
-    of_visit = of_study + len(OF_STUDY)
+    of_channel = of_study + len(OF_STUDY)
+    of_visit = of_channel + 1
     assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
-    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_visit])
+    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_channel])
+    framed(request, rows[0][of_channel])
     assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
     return assignment
 
@@ -267,7 +293,7 @@ def to_page(code: str, key: str | None) -> HttpResponseRedirect:
 @require_safe
 def first(request, code):
     """To wherever the annotator is: the next page, or the end."""
-    assignment = assignment_on_page(code)
+    assignment = assignment_on_page(request, code)
     if has_ended(assignment):
         return to_page(code, None)
     return to_page(code, standing_of(assignment).next_key)
@@ -285,7 +311,7 @@ def has_ended(assignment: Assignment) -> bool:
 @for_annotators
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, code, key):
-    assignment = assignment_on_page(code, key)
+    assignment = assignment_on_page(request, code, key)
     if request.method == "POST":
         return _posted(request, assignment, key)
     if has_ended(assignment) and assignment.submitted_at is None:
@@ -426,18 +452,26 @@ def _outcome(assignment) -> str:
 @require_safe
 def done(request, code):
     """The end, for ever: the receipt or code, the way back to the panel, what happens next."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     if not has_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
     outcome = _outcome(assignment)
     receipt = receipt_of(code)
     way_back = _way_back(assignment.recruitment, outcome, assignment.external_ids, receipt)
     words = wording_of(assignment.study, assignment.design_id).study
+    may_go_on = (
+        outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None
+    )
     context = {
         "study": words,
         "outcome": outcome,
         "receipt": receipt,
         "way_back": way_back,
+        # Where there is more to read or to do here, the person decides when to go.
+        "goes_by_itself": outcome == "complete"
+        and not words["debriefing"]
+        and not assignment.is_late
+        and not may_go_on,
         "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
@@ -445,14 +479,10 @@ def done(request, code):
         "submitted_at": assignment.submitted_at,
         "offer": _paid(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_work(assignment),
-        "may_go_on": outcome == "complete"
-        and assignment.study.batches_per_annotator > 1
-        and assignment.recruitment is not None,
+        "may_go_on": may_go_on,
     }
-    response = render(request, "annotate/done.html", context)
-    if way_back.host:
-        response.headers["Content-Security-Policy"] = policy((way_back.host,))
-    return response
+    _may_send(request, way_back)
+    return render(request, "annotate/done.html", context)
 
 
 def _paid(assignment) -> dict | None:
@@ -487,7 +517,7 @@ def to_work(request, assignment) -> HttpResponse:
 @require_safe
 def parts(request, code):
     """Someone's parts of the study: done, begun, still to be had, and what they pay. Any of their codes leads here."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     return to_work(request, assignment) if has_work(assignment) else HttpResponseRedirect(f"/p/{code}/")
 
 
@@ -495,7 +525,7 @@ def parts(request, code):
 @require_http_methods(["GET", "HEAD", "POST"])
 def withdraw(request, code):
     """GET says what is paid, kept and deleted; POST does it."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     if assignment.withdrawn_at or not may_withdraw(assignment):
         return (
             HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
@@ -517,7 +547,7 @@ def more_time(request, code):
     """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     assign.extend(assignment)
     if key := request.GET.get("page", "").replace("\x00", "")[:40]:
         save_draft(assignment, key, request.POST)
@@ -529,7 +559,7 @@ def another(request, code):
     """Another batch for someone who has submitted one: the code says who they are."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     if assignment.submitted_at is None:
         return HttpResponseRedirect(f"/p/{code}/")
     recruitment = assignment.recruitment
@@ -550,7 +580,7 @@ def another(request, code):
 @require_http_methods(["GET", "HEAD", "POST"])
 def inquire(request, code):
     """Report a text, or ask the researcher: one inbox, blind to systems."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     error = ""
     if request.method == "POST":
         from studies.texts import TextRefused, clean_text, is_blank
@@ -580,7 +610,7 @@ def _inquiry_context(assignment, **more):
 @require_safe
 def consent(request, code):
     """What was agreed to, to read again and to keep."""
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     words = wording_of(assignment.study, assignment.design_id).study
     context = {
         "study": words,
@@ -597,7 +627,7 @@ def media(request, code, name):
     """An image, without its name, its dates or anything that tells one from another."""
     from studies.media import path_of
 
-    assignment = assignment_or_404(code)
+    assignment = assignment_or_404(request, code)
     stored = media_names(assignment).get(name) if assignment.batch_id else None
     if stored is None:
         raise Http404

@@ -88,6 +88,19 @@ VARIABLES: tuple[tuple[str, dict[str, tuple[str, str]]], ...] = (
         },
     ),
     (
+        "Panels",
+        {
+            "CHANNELS_ON": ("Channels that are off unless they are named here, with commas between: `mturk`, `mturk_sandbox`.", "none"),
+            "EXTERNAL_QUESTION_SITES": (
+                "Origins of services, beside Mechanical Turk, that may frame annotators' pages and be sent their last form, such as "
+                "`https://tasks.example.org`, with commas between.", "none",
+            ),
+            "MTURK_ACCESS_KEY_ID": ("The key of the account that publishes, approves and pays at Mechanical Turk.", "none: that is done at the panel"),
+            "MTURK_SECRET_ACCESS_KEY": ("Its secret.", "none"),
+            "MTURK_ENDPOINT_URL": ("Another server in place of Mechanical Turk's own, on this machine alone: for tests.", "none"),
+        },
+    ),
+    (
         "Looking inside",
         {
             "LOG_FORMAT": ("`plain` lines for people, `json` lines for programs.", ""),

@@ -1,6 +1,7 @@
 """Reading the environment strictly: a value that is not understood stops the start, it is never guessed."""
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -8,6 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# It stands in a header among other words: nothing but a scheme, a host and a port may be there.
+ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", re.ASCII)
 
 
 def text(name: str, default: str = "") -> str:
@@ -67,27 +70,39 @@ def secret(name: str, default: str = "", length: int = 50) -> str:
 def address(name: str, default: str = "") -> str:
     """An origin such as https://eval.example.org: http is for this machine alone."""
     value = text(name, default).rstrip("/")
-    try:
-        parts = urlsplit(value)
-        parts.port  # noqa: B018 - reading it is what checks it
-    except ValueError:
-        parts = urlsplit("")
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or parts.path
-        or parts.query
-        or parts.fragment
-        or parts.username
-    ):
+    if not _is_origin(value):
         raise ImproperlyConfigured(
             f"{name} must be the address that annotators use, such as https://eval.example.org, not {value!r}."
         )
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if not _is_private(value):
         raise ImproperlyConfigured(
             f"{name} must begin with https://, not {value!r}: annotators' links are credentials."
         )
     return value
+
+
+def origins(name: str) -> list[str]:
+    """Origins of other sites, with commas between: https, or http on this machine."""
+    values = [value.rstrip("/") for value in words(name)]
+    for value in values:
+        if not _is_origin(value) or not _is_private(value) or not ORIGIN.fullmatch(value):
+            raise ImproperlyConfigured(f"{name} must name origins such as https://tasks.example.org, not {value!r}.")
+    return values
+
+
+def _is_private(value: str) -> bool:
+    return value.startswith("https://") or urlsplit(value).hostname in LOOPBACK
+
+
+def _is_origin(value: str) -> bool:
+    """Scheme, host and perhaps a port; nothing else."""
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - reading it is what checks it
+    except ValueError:
+        return False
+    is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_bare
 
 
 def url(name: str, *schemes: str, default: str = "") -> str:

@@ -12,7 +12,7 @@ from studies.admin.access import EDIT, Scoped, VisibleStudies, may, visible
 from studies.forms import CleanWords, RowChoice, RowChoices, WithSettings, moment_field, settings_fields, with_settings
 from studies.models import Study
 
-from ..channels import REGISTRY
+from ..channels import REGISTRY, is_on
 from ..models import Recruitment
 from .panel import PanelPages
 
@@ -29,7 +29,9 @@ def links_of(recruitment: Recruitment) -> list[tuple[str, str]]:
 class AddRecruitmentForm(CleanWords, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["channel"].widget = forms.RadioSelect(choices=self.fields["channel"].choices[1:])
+        field = self.fields["channel"]
+        field.choices = [(slug, label) for slug, label in field.choices if slug in REGISTRY and is_on(REGISTRY[slug])]
+        field.widget = forms.RadioSelect(choices=field.choices)
 
     def save(self, commit=True):
         channel = REGISTRY[self.instance.channel]
@@ -156,6 +158,8 @@ class RecruitmentAdmin(PanelPages, Scoped):
         super().delete_model(request, obj)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
+        if obj is None:
+            context["channels_off"] = [channel for channel in REGISTRY.values() if not is_on(channel)]
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
             links = links_of(obj)

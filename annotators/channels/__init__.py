@@ -1,20 +1,22 @@
 """The registry of channels: where annotators come from. One module each in this package; there is no list to edit.
 
 A channel reads who arrives from the address, and says how a person is sent back. It writes nothing; a panel's own API, where
-one is used, is the business of jobs.
+one is used, is the business of jobs: a channel only makes the ``Service`` (``annotators.panels``) that they call.
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import sha256
 from importlib import import_module
 from pkgutil import iter_modules
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
-from ..panels import Seen, Service
+from ..panels import Fee, Refusals, Seen, Service
 
 REGISTRY: dict[str, "Channel"] = {}
 
@@ -50,13 +52,14 @@ class Arrival:
 class Return:
     """How a person goes back: a code to copy, an address to follow, both or neither.
 
-    ``fields``: where the way back is a form to be posted, its fields.
+    ``fields``: where the way back is a form to be posted, its fields. ``words``: what the person is to do, where no button does it.
     """
 
     code: str = ""
     url: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     label: str = "Return to the panel"
+    words: str = ""
 
     @property
     def host(self) -> str:
@@ -72,13 +75,19 @@ class Channel:
     settings_form: type | None = None
     # False on an open link: a person can only come back by the page's own address, and the report says so.
     identifies_people = True
+    # False: offered for new links where CHANNELS_ON names it. Links that exist go on.
     is_on_by_default = True
     # Secrets that ``service`` needs, name by name, and what each is called.
     secrets: Mapping[str, str] = {}
     # Whether ``read_export`` knows the panel's file.
     reads_exports = False
+    # What a researcher must know before choosing it, with its date.
+    notice = ""
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
+    preview_words = "Nothing is stored; you can start once you have accepted the task."
+    # What the panel lets one refuse; None where refusing is not done through heval.
+    refusals: Refusals | None = None
 
     def arrive(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
         """Read the address. ``parameters`` holds each query parameter once; a repeated one was refused before."""
@@ -87,6 +96,23 @@ class Channel:
     def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> Return:
         """How a person returns after ``outcome`` (one of OUTCOMES)."""
         return Return(code=receipt)
+
+    def retaken(self, before: Mapping[str, str], now: Mapping[str, str]) -> bool | None:
+        """Someone who has finished comes again, with other ids of the panel. True: what they sent never reached it, so their way back
+        leads to the new task. False: it is another task, for which they did nothing. None: the ids do not tell."""
+        return None
+
+    def service(self, recruitment) -> Service | None:
+        """The panel's own service, for jobs; None where there is none. Raises Refused where a secret or a package is missing."""
+        return None
+
+    def fees(self, recruitment, reward: Decimal, people: int) -> tuple[Fee, ...]:
+        """What the panel takes beside the reward of so many people, by its published rates; empty where they are not known."""
+        return ()
+
+    def exported(self, recruitment, text: str) -> Iterable[Seen]:
+        """Submissions in a file that the panel exports. Raises ValueError naming row and column where it cannot be read."""
+        raise ValueError("This channel reads no exported file.")
 
     def kept_seconds(self, recruitment) -> int:
         """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
@@ -120,10 +146,25 @@ def register(cls):
 def load() -> None:
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
+    if unknown := sorted(set(settings.CHANNELS_ON) - set(REGISTRY)):
+        known = ", ".join(slug for slug, channel in REGISTRY.items() if not channel.is_on_by_default)
+        raise ImproperlyConfigured(
+            f"CHANNELS_ON names {', '.join(unknown)}, which is no channel. It may name: {known}."
+        )
 
 
 def choices():
     return [(channel.slug, channel.label) for channel in REGISTRY.values()]
+
+
+def is_on(channel: Channel) -> bool:
+    """Whether new links may be made with it."""
+    return channel.is_on_by_default or channel.slug in settings.CHANNELS_ON
+
+
+def framing() -> tuple[str, ...]:
+    """Every origin that frames some channel's pages, for pages that cannot know whose they are."""
+    return tuple(dict.fromkeys(origin for channel in REGISTRY.values() for origin in channel.frame_ancestors))
 
 
 def keyed(*parts: str) -> str:

@@ -1,0 +1,361 @@
+"""External questions: who arrives, what a preview shows, where the last page leads, and by whom a page may be framed."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
+
+from annotators import assign, channels
+from annotators.channels import REGISTRY
+from annotators.channels.mturk import FROM_THE_PANEL, PREVIEW
+from annotators.channels.mturk.question import HTML, question_xml, survey_link_xml
+from annotators.models import Annotator, Assignment, PageVisit, Recruitment, Response
+from annotators.receipts import receipt_of
+from heval_site import environment
+from studies.models import Output, Study
+from tests.builders import add_rating, draft_study, launched, recruitment
+from tests.players import answered
+
+pytestmark = pytest.mark.django_db
+IDS = {"assignmentId": "3ASG1", "hitId": "3HIT1", "workerId": "A1ANNA", "turkSubmitTo": "https://www.mturk.com"}
+
+
+def small_study(m=1, **columns) -> Study:
+    study = draft_study(systems=("alpha", "beta"), prompts=2, target_n=3, instructions="", **columns)
+    add_rating(study, position=1, m=m)
+    return launched(study)
+
+
+@pytest.fixture
+def door():
+    return recruitment(small_study(), "mturk", settings={"submits": ["screened_out"]})
+
+
+def unsaved(channel="mturk", **settings) -> Recruitment:
+    """A link that no database holds: reading an address needs none."""
+    return Recruitment(study=Study(), channel=channel, settings=settings)
+
+
+def arrive(door, client=None, **ids):
+    """Start with these ids; gives the assignment, to which the person was sent."""
+    parameters = "&".join(f"{name}={value}" for name, value in (IDS | ids).items())
+    response = (client or Client()).post(f"/e/{door.key}/?{parameters}", {"agree": "1"})
+    assert response.status_code == 302, response.content.decode()
+    return Assignment.objects.get(code=response["Location"].split("/")[2])
+
+
+def finished(door, **ids) -> Assignment:
+    assignment = arrive(door, **ids)
+    while answered(assignment).following is not None:
+        pass
+    return Assignment.objects.get(pk=assignment.pk)
+
+
+def last_page(assignment) -> str:
+    return Client().get(f"/p/{assignment.code}/done/").content.decode()
+
+
+def form_of(page: str) -> tuple[str, dict[str, str]]:
+    action, inner = re.search(r'<form method="post" action="([^"]+)">(.*?)</form>', page, re.DOTALL).groups()
+    return action, dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', inner))
+
+
+# The door
+
+
+def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
+    texts = list(Output.objects.filter(system__study=door.study).values_list("text", flat=True))
+    for address in (
+        f"assignmentId={PREVIEW}&hitId=3HIT1",
+        f"assignmentId={PREVIEW}&hitId=3HIT1&workerId=&turkSubmitTo=x",
+    ):
+        page = Client().get(f"/e/{door.key}/?{address}").content.decode()
+        assert "Accept the HIT to begin." in page and door.study.public_title in page and "What you agree to" in page
+        assert 'name="start"' not in page and not any(text in page for text in texts)
+        posted = Client().post(f"/e/{door.key}/?{address}", {"agree": "1"})
+        assert posted.status_code == 200 and "Accept the HIT to begin." in posted.content.decode()
+    assert not Annotator.objects.exists() and not Assignment.objects.exists() and not PageVisit.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict.fromkeys(IDS, ""),
+        {"workerId": ""},
+        {"assignmentId": ""},
+        {"workerId": "B1ANNA"},
+        {"workerId": "A" + "1" * 64},
+        {"assignmentId": "3asg1"},
+        {"assignmentId": "3ASG1/../x"},
+        {"hitId": "${hitId}"},
+    ],
+    ids=str,
+)
+def test_who_opens_it_outside_or_with_ids_of_another_shape_is_sent_back(changes):
+    arrival = REGISTRY["mturk"].arrive(unsaved(), IDS | changes)
+    assert arrival.problem == FROM_THE_PANEL and not arrival.person and not arrival.ids
+
+
+def test_without_a_hit_or_a_place_to_submit_to_one_may_come_in():
+    ids = {name: IDS[name] for name in ("assignmentId", "workerId")}
+    arrival = REGISTRY["mturk"].arrive(unsaved(), ids)
+    assert (arrival.person, arrival.ids) == ("A1ANNA", {"person": "A1ANNA", "session": "3ASG1"})
+
+
+def test_an_assignment_that_is_given_to_a_second_worker_is_two_works(door):
+    """A panel gives the id of a returned assignment to the next worker."""
+    first, second = finished(door), finished(door, workerId="A2BERT")
+    assert first.annotator != second.annotator and first.external_ids["session"] == second.external_ids["session"]
+    receipts = {form_of(last_page(one))[1]["receipt"] for one in (first, second)}
+    assert receipts == {receipt_of(first.code), receipt_of(second.code)} and len(receipts) == 2
+
+
+def test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers():
+    door = recruitment(small_study(m=2), "mturk")
+    first = arrive(door)
+    assert answered(first).following
+    answers = set(Response.objects.values_list("slot", "value"))
+    again = arrive(door, assignmentId="3ASG9", hitId="3HIT2", turkSubmitTo="https://www.mturk.com/")
+    assert again.pk == first.pk and again.seed == first.seed
+    assert answers and answers == set(Response.objects.filter(assignment=again).values_list("slot", "value"))
+    assert again.external_ids == {
+        "person": "A1ANNA",
+        "session": "3ASG9",
+        "task": "3HIT2",
+        "submit_to": "https://www.mturk.com",
+    }
+
+
+def test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assignment(door):
+    """Within one HIT a second assignment is given to nobody who submitted the first."""
+    done = finished(door)
+    again = arrive(door, assignmentId="3ASG2")
+    assert again.pk == done.pk and form_of(last_page(again))[1]["assignmentId"] == "3ASG2"
+
+
+def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
+    done = finished(door)
+    response = Client().post(f"/e/{door.key}/?assignmentId=3ASG2&hitId=3HIT2&workerId=A1ANNA", {"agree": "1"})
+    page = response.content.decode()
+    assert "You have taken part already" in page and "Please return the task" in page
+    assert "externalSubmit" not in page
+    done.refresh_from_db()
+    assert done.external_ids["session"] == "3ASG1"
+
+
+# The last page
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sent_to"),
+    [
+        ("https://www.mturk.com", "https://www.mturk.com"),
+        ("https://www.mturk.com/", "https://www.mturk.com"),
+        ("https://www.mturk.com:443/mturk/externalSubmit", "https://www.mturk.com"),
+        ("", "https://www.mturk.com"),
+        ("http://www.mturk.com", "https://www.mturk.com"),
+        ("https://workersandbox.mturk.com", "https://www.mturk.com"),
+        ("https://www.mturk.com@evil.example.org", "https://www.mturk.com"),
+        ("https://www.mturk.com.evil.example.org", "https://www.mturk.com"),
+        ("https://evil.example.org/www.mturk.com", "https://www.mturk.com"),
+        ("https://www.mturk.com:99", "https://www.mturk.com"),
+        ("https://user@www.mturk.com", "https://www.mturk.com"),
+        ("https://[", "https://www.mturk.com"),
+    ],
+)
+def test_the_last_form_goes_to_the_panel_whatever_the_address_says(wanted, sent_to):
+    door = unsaved()
+    arrival = REGISTRY["mturk"].arrive(door, IDS | {"turkSubmitTo": wanted})
+    assert arrival.ids.get("submit_to", sent_to) == sent_to
+    way_back = REGISTRY["mturk"].way_back(door, "complete", IDS | {"session": "3ASG1", "submit_to": wanted}, "R")
+    assert way_back.url == f"{sent_to}/mturk/externalSubmit" and way_back.host == sent_to
+
+
+def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(door):
+    assignment = finished(door)
+    pages = {last_page(assignment) for _ in range(3)}
+    (page,) = pages
+    action, fields = form_of(page)
+    assert action == "https://www.mturk.com/mturk/externalSubmit"
+    assert fields == {"assignmentId": "3ASG1", "receipt": receipt_of(assignment.code), "study": str(door.study.code)}
+    assert (
+        "Submit the HIT" in page
+        and "way-back.js" in page
+        and " target=" not in page.split("<main")[1].split("</main")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "submits"),
+    [
+        ("screened_out", True),
+        ("failed_checks", False),
+        ("full", False),
+        ("no_consent", False),
+        ("closed", False),
+        ("done", False),
+    ],
+)
+def test_who_did_not_complete_submits_only_where_the_link_says_so(outcome, submits):
+    door = unsaved(submits=["screened_out"])
+    way_back = REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "R")
+    assert bool(way_back.fields) is submits and bool(way_back.words) is not submits
+    assert not REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
+
+
+def test_the_sandbox_is_sent_what_is_its_own():
+    way_back = REGISTRY["mturk_sandbox"].way_back(unsaved("mturk_sandbox"), "complete", {"session": "3ASG1"}, "R")
+    assert way_back.url == "https://workersandbox.mturk.com/mturk/externalSubmit"
+
+
+def test_with_a_link_in_place_of_the_frame_each_assignment_has_its_code(door):
+    door.settings = {"variant": "link"}
+    door.save()
+    one, other = finished(door), finished(door, workerId="A2BERT", assignmentId="3ASG2")
+    codes = [receipt_of(assignment.code) for assignment in (one, other)]
+    assert codes[0] != codes[1]
+    for assignment, code in zip((one, other), codes, strict=True):
+        page = last_page(assignment)
+        assert f'id="code">{code}<' in page and "externalSubmit" not in page
+
+
+# Frames
+
+
+def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_else(door):
+    client, parameters = Client(), "&".join(f"{name}={value}" for name, value in IDS.items())
+    assignment = arrive(door)
+    base = f"/p/{assignment.code}/"
+    first = client.get(base)["Location"]
+    looked = [
+        client.get(f"/e/{door.key}/?{parameters}"), client.get(f"/e/{door.key}/"), client.post(f"/e/{door.key}/?{parameters}", {"decline": "1"}),
+        client.get(base), client.get(first), client.post(first, {"go": "1"}), client.get(f"{base}question/"), client.post(f"{base}question/"),
+        client.get(f"{base}consent/"), client.get(f"{base}withdraw/"), client.post(f"{base}time/"), client.get(f"{base}done/"),
+    ]  # fmt: skip
+    assert {response.status_code for response in looked} == {200, 302, 422}
+    for response in looked:
+        assert "X-Frame-Options" not in response
+        ancestors = response["Content-Security-Policy"].split("frame-ancestors ")[1]
+        assert ancestors == "https://worker.mturk.com https://www.mturk.com https://requester.mturk.com"
+    plain = Client().get(f"/e/{recruitment(door.study).key}/")
+    assert plain["Content-Security-Policy"].endswith("frame-ancestors 'none'")
+
+
+def test_only_the_last_page_may_send_a_form_to_the_panel(door):
+    assignment = arrive(door)
+    page = Client().get(Client().get(f"/p/{assignment.code}/")["Location"])
+    assert "form-action 'self';" in page["Content-Security-Policy"]
+    while answered(assignment).following is not None:
+        pass
+    last = Client().get(f"/p/{assignment.code}/done/")["Content-Security-Policy"]
+    assert "form-action 'self' https://www.mturk.com https://worker.mturk.com" in last and "unsafe" not in last
+
+
+def test_a_page_about_a_fault_is_seen_in_the_frame_too(door):
+    missing = Client().get("/p/nobody/")
+    assert missing.status_code == 404
+    assert "https://worker.mturk.com" in missing["Content-Security-Policy"].split("frame-ancestors")[1]
+    elsewhere = Client().get("/nowhere/")
+    assert elsewhere["Content-Security-Policy"].endswith("frame-ancestors 'none'")
+
+
+# Another service
+
+
+def test_another_service_takes_the_form_where_the_site_allows_it(settings):
+    channel = REGISTRY["external_question"]
+    door = recruitment(small_study(), "external_question", settings={"site": "https://tasks.example.org"})
+    ids = {"session": "42", "submit_to": "https://tasks.example.org"}
+    assert not channel.way_back(door, "complete", ids, "R").fields and "No site is known" in " ".join(
+        channel.problems(door)
+    )
+    settings.EXTERNAL_QUESTION_SITES = ("https://tasks.example.org",)
+    way_back = channel.way_back(door, "complete", ids | {"submit_to": "https://evil.example.org"}, "R")
+    assert way_back.url == "https://tasks.example.org/mturk/externalSubmit"
+    page = Client().get(f"/e/{door.key}/?assignmentId=a-42&workerId=w.7")
+    assert (
+        page["Content-Security-Policy"].endswith("frame-ancestors https://tasks.example.org")
+        and b"agree" in page.content
+    )
+    form = channel.settings_form({"variant": "frame", "site": "https://evil.example.org"})
+    assert not form.is_valid() and "does not name https://evil.example.org" in str(form.errors)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://tasks.example.org", "https://a.example.org/x", "tasks.example.org", "https://a.org;x", "https://a b"],
+)
+def test_a_site_that_is_no_origin_stops_the_start(monkeypatch, value):
+    monkeypatch.setenv("EXTERNAL_QUESTION_SITES", value)
+    with pytest.raises(ImproperlyConfigured, match="EXTERNAL_QUESTION_SITES"):
+        environment.origins("EXTERNAL_QUESTION_SITES")
+
+
+# Off, unless switched on
+
+
+def test_it_is_offered_only_where_it_was_switched_on_and_what_exists_goes_on(admin_client, settings, door):
+    address = "/admin/annotators/recruitment/add/"
+    page = admin_client.get(address).content.decode()
+    assert 'value="mturk"' not in page and 'value="generic"' in page and "30 September 2026" in page
+    refused = admin_client.post(address, {"study": door.study.pk, "channel": "mturk"})
+    assert refused.status_code == 200 and "not one of the available choices" in refused.content.decode()
+    change = admin_client.get(f"/admin/annotators/recruitment/{door.pk}/change/").content.decode()
+    assert "30 September 2026" in change and "never against the live service" in change
+    assert Client().get(f"/e/{door.key}/?assignmentId=3ASG1&workerId=A1").status_code == 200
+    settings.CHANNELS_ON = ["mturk"]
+    page = admin_client.get(address).content.decode()
+    assert 'value="mturk"' in page and 'value="mturk_sandbox"' not in page
+    assert admin_client.post(address, {"study": door.study.pk, "channel": "mturk"}).status_code == 302
+
+
+def test_a_channel_that_is_none_stops_the_start(settings):
+    settings.CHANNELS_ON = ["mturk", "mtruk"]
+    with pytest.raises(ImproperlyConfigured, match="CHANNELS_ON names mtruk"):
+        channels.load()
+
+
+# The HIT's question
+
+
+def test_the_question_holds_the_address_whatever_stands_in_it():
+    address = "https://eval.example.org/e/k/?a=1&b=<2>"
+    root = ElementTree.fromstring(question_xml(address))
+    assert root.tag.startswith(
+        "{http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd}"
+    )
+    assert [child.text for child in root] == [address, "0"]
+    with pytest.raises(ValueError, match="https"):
+        question_xml("http://eval.example.org/e/k/")
+    with pytest.raises(ValueError, match="65,535 bytes"):
+        question_xml("https://eval.example.org/?" + "&" * 14_000)
+
+
+def test_the_question_with_a_link_asks_for_the_code():
+    root = ElementTree.fromstring(
+        survey_link_xml("https://eval.example.org/e/k/?a=1&b=2", "https://www.mturk.com/mturk/externalSubmit")
+    )
+    assert root.tag == f"{{{HTML}}}HTMLQuestion"
+    page = root[0].text
+    assert (
+        'href="https://eval.example.org/e/k/?a=1&amp;b=2"' in page
+        and 'action="https://www.mturk.com/mturk/externalSubmit"' in page
+    )
+    assert 'name="assignmentId"' in page and 'name="receipt"' in page
+
+
+def test_the_admin_shows_the_question_to_paste(admin_client, settings, door):
+    settings.SITE_URL = "https://eval.example.org"
+    page = admin_client.get(f"/admin/annotators/recruitment/{door.pk}/change/").content.decode()
+    assert f"&lt;ExternalURL&gt;https://eval.example.org/e/{door.key}/&lt;/ExternalURL&gt;" in page
+    settings.SITE_URL = "http://127.0.0.1:8000"
+    page = admin_client.get(f"/admin/annotators/recruitment/{door.pk}/change/").content.decode()
+    assert "SITE_URL must begin with https" in page and "ExternalURL" not in page
+
+
+def test_words_of_the_claim_know_the_pool(door):
+    arrive(door)
+    assert Annotator.objects.get().pool == "mturk"
+    assert assign.annotator_of("mturk", "A1ANNA") == Annotator.objects.get()
