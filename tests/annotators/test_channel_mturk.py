@@ -201,7 +201,7 @@ def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(
 def test_who_did_not_complete_submits_only_where_the_link_says_so(outcome, submits):
     door = unsaved(submits=["screened_out"])
     way_back = REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "R")
-    assert bool(way_back.fields) is submits and bool(way_back.words) is not submits
+    assert bool(way_back.fields) is submits and ("Please return" in way_back.words) is not submits
     assert not REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
 
 
@@ -241,6 +241,14 @@ def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_el
         assert ancestors == "https://worker.mturk.com https://www.mturk.com https://requester.mturk.com"
     plain = Client().get(f"/e/{recruitment(door.study).key}/")
     assert plain["Content-Security-Policy"].endswith("frame-ancestors 'none'")
+
+
+def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do():
+    goes = []
+    for columns in ({"debriefing": ""}, {}, {"debriefing": "", "batches_per_annotator": 2}):
+        assignment = finished(recruitment(small_study(**columns), "mturk"), workerId=f"A{len(goes)}0")
+        goes.append("data-goes" in last_page(assignment))
+    assert goes == [True, False, False]
 
 
 def test_only_the_last_page_may_send_a_form_to_the_panel(door):

@@ -91,7 +91,8 @@ class ExternalQuestion(Channel):
     assignment_id = re.compile(r"[A-Z0-9]{1,64}", re.ASCII)
     worker_id = re.compile(r"A[A-Z0-9]{1,63}", re.ASCII)
     submit_label = "Submit the HIT"
-    # The panel's site as turkSubmitTo may write it, and the same as we post to it.
+    submit_words = "One thing is left: submit the HIT with this button. Before that the panel does not know that you have finished."
+    # The panel's site as turkSubmitTo may name it, and where the form is posted then.
     hosts: Mapping[str, str] = {}
 
     def submit_hosts(self, recruitment) -> Mapping[str, str]:
@@ -135,7 +136,7 @@ class ExternalQuestion(Channel):
             return Return(code=receipt)
         # At least one field beside the assignment's id, or the panel refuses it. Never the answers: the panel keeps what it is sent.
         fields = {"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)}
-        return Return(url=url, fields=fields, label=self.submit_label)
+        return Return(url=url, fields=fields, label=self.submit_label, words=self.submit_words)
 
     def links(self, recruitment, base):
         found = [("Address for the external question; the panel adds its parameters", base)]
@@ -197,7 +198,7 @@ class MTurk(Amazon):
     label = "Amazon Mechanical Turk"
     help = "The study stands in the frame of a HIT whose question is external; the last page submits the HIT."
     environment = "live"
-    hosts: ClassVar = {origin: origin for origin in ("https://www.mturk.com",)}
+    hosts: ClassVar = {"https://www.mturk.com": "https://www.mturk.com"}
     origins = ("https://worker.mturk.com", "https://www.mturk.com", "https://requester.mturk.com")
 
 
@@ -207,7 +208,7 @@ class MTurkSandbox(Amazon):
     label = "Amazon Mechanical Turk, sandbox"
     help = "The same at the sandbox, where nobody is paid."
     environment = "sandbox"
-    hosts: ClassVar = {origin: origin for origin in ("https://workersandbox.mturk.com",)}
+    hosts: ClassVar = {"https://workersandbox.mturk.com": "https://workersandbox.mturk.com"}
     origins = ("https://workersandbox.mturk.com", "https://requestersandbox.mturk.com")
 
 
@@ -236,6 +237,7 @@ class AnotherSite(ExternalQuestion):
     settings_form = SiteSettings
     preview_words = "Accept the task to begin. Nothing is stored before."
     submit_label = "Submit the task"
+    submit_words = ExternalQuestion.submit_words.replace("HIT", "task")
     assignment_id = worker_id = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
 
     @property
