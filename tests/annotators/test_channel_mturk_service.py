@@ -344,6 +344,36 @@ def test_two_bonuses_alike_are_two_and_each_is_found_by_its_own_mark(fake, servi
     assert service.look(Order("bonus", "b2", values)) == {} and service.look(Order("bonus", "b3", values)) is None
 
 
+def test_what_the_panel_does_not_list_yet_is_not_made_again(fake, service, monkeypatch):
+    """Its lists lag: the token alone tells then, and nobody says that it was refused."""
+    published(service, places=9)
+    name = sent(fake, next(iter(fake.hits)))
+    values = {"submission": name, "person": "A1ANNA", "amount": "0.50", "currency": "USD", "reason": "Thank you."}
+    service.do(Order("bonus", "b1", values))
+    monkeypatch.setattr(fake, "ListBonusPayments", lambda asked: {"BonusPayments": []})
+    monkeypatch.setattr(fake, "ListHITs", lambda asked: {"HITs": []})
+    for again in (Order("bonus", "b1", values), Order("publish", "p1", PUBLISHED | {"places": 9})):
+        with pytest.raises(Unclear):
+            service.do(again)
+    assert len(fake.bonuses) == len(fake.hits) == 1
+
+
+def test_what_the_panel_lists_is_not_made_again_when_it_has_forgotten_the_token(fake, service):
+    published(service, places=9)
+    values = {
+        "submission": sent(fake, next(iter(fake.hits))),
+        "person": "A1ANNA",
+        "amount": "0.50",
+        "currency": "USD",
+        "reason": "r",
+    }
+    for _ in range(2):
+        service.do(Order("bonus", "b1", values))
+        published(service, places=9)
+        fake.tokens.clear()
+    assert len(fake.bonuses) == len(fake.hits) == 1
+
+
 HEAD = '<?xml version="1.0"?>'
 FORM = "<QuestionFormAnswers><Answer><QuestionIdentifier>{}</QuestionIdentifier><FreeText>{}</FreeText></Answer></QuestionFormAnswers>"
 

@@ -47,6 +47,7 @@ class FakeMTurk:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # an answer goes in two writes, and the second would wait
 
             def log_message(self, *_):
                 pass

@@ -83,6 +83,8 @@ def in_our_words():
             raise Busy(words) from error
         if code == "ServiceFault" or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
             raise Unclear(f"The service failed: {words}") from error
+        if "Already" in error.response.get("TurkErrorCode", ""):
+            raise Unclear(words) from error  # the token was used: something was made, and is to be looked up
         raise Refused(words) from error
     except (wrong.ParamValidationError, wrong.NoCredentialsError, wrong.PartialCredentialsError) as error:
         raise Refused(str(error)) from error
@@ -259,7 +261,7 @@ class MTurkService(Service):
                 "create_hit_with_hit_type", HITTypeId=kind, Question=asked, MaxAssignments=places, LifetimeInSeconds=LIFETIME,
                 RequesterAnnotation=self._annotation(task, token, n), UniqueRequestToken=digest(token, "hit", str(n), length=64),
             )  # fmt: skip
-        except Refused:
+        except (Refused, Unclear):
             # It may be there: the package itself sends again what got no answer.
             if not any(hit["RequesterAnnotation"] == self._annotation(task, token, n) for hit in self.hits(task)):
                 raise
@@ -353,7 +355,7 @@ class MTurkService(Service):
                 "send_bonus", WorkerId=values["person"], AssignmentId=values["submission"], BonusAmount=f"{amount:.2f}",
                 Reason=f"{values['reason']} {self._mark(token)}", UniqueRequestToken=digest(token, "bonus", length=64),
             )  # fmt: skip
-        except Refused:
+        except (Refused, Unclear):
             if not self._paid(values, token):
                 raise
         return {}
@@ -383,7 +385,7 @@ class MTurkService(Service):
                 "create_qualification_type", Name=name, QualificationTypeStatus="Active",
                 Description="Who has taken part already. It only keeps people from being asked twice.",
             )  # fmt: skip
-        except Refused:
+        except (Refused, Unclear):
             if found := self._named(name):
                 return found
             raise
