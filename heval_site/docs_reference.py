@@ -539,6 +539,8 @@ def _settings(form: type | None) -> list[str]:
 
 def _initial(field: Any) -> str:
     value = field.initial
+    if callable(value):
+        return "generated"
     if value in (None, "", []):
         return "" if field.required else "none"
     text = str(value).lower() if isinstance(value, bool) else str(value)

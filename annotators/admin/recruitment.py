@@ -36,8 +36,9 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
     def save(self, commit=True):
         channel = REGISTRY[self.instance.channel]
         if channel.settings_form:
-            fields = channel.settings_form().fields
-            self.instance.settings = {name: f.initial for name, f in fields.items() if f.initial is not None}
+            form = channel.settings_form()
+            first = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+            self.instance.settings = {name: value for name, value in first.items() if value is not None}
         return super().save(commit)
 
 
