@@ -70,6 +70,9 @@ VARIABLES: tuple[tuple[str, dict[str, tuple[str, str]]], ...] = (
             "TRUSTED_PROXIES": (
                 "How many proxies stand in front and set `X-Forwarded-For` and `X-Forwarded-Proto`. No further entry of these headers is believed.", "",
             ),
+            "PROLIFIC_API": (
+                "Where orders to Prolific go. For a rehearsal, a stand-in on this machine such as `http://127.0.0.1:9000`; nothing else is accepted.", "",
+            ),
             "SSL_REDIRECT": ("Whether http is redirected to https, where SITE_URL is https.", ""),
             "HSTS_SECONDS": ("How long browsers shall insist on https, in seconds.", "`31536000` where SITE_URL is https, else `0`"),
             "HSTS_SUBDOMAINS": ("Whether that holds for the subdomains too.", "`true` where SITE_URL is https"),

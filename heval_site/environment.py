@@ -105,6 +105,16 @@ def _is_origin(value: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_bare
 
 
+def service(name: str, default: str) -> str:
+    """The origin of a service of somebody else: its own, or a stand-in on this machine. Secrets are sent there."""
+    value = text(name, default).rstrip("/")
+    if value != default and not re.fullmatch(r"http://(127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}", value, re.ASCII):
+        raise ImproperlyConfigured(
+            f"{name} must be {default}, or a stand-in on this machine such as http://127.0.0.1:9000."
+        )
+    return value
+
+
 def url(name: str, *schemes: str, default: str = "") -> str:
     """An address of a server, '' when there is none. The message never repeats it: it may hold a password."""
     value = text(name, default)

@@ -52,6 +52,8 @@ if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
     )
 ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
+# Where orders to panels go: the panel, or a stand-in on this machine for a rehearsal.
+PROLIFIC_API = env.service("PROLIFIC_API", "https://api.prolific.com")
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 
 # Channels that are off unless they are named here, and sites beside MTurk's own that may frame a study and be sent its last form.

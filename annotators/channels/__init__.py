@@ -5,7 +5,7 @@ one is used, is the business of jobs: a channel only makes the ``Service`` (``an
 """
 
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from ..panels import Fee, Refusals, Seen, Service
+from ..panels import BulkText, Fee, Order, Refusals, Seen, Service
 
 REGISTRY: dict[str, "Channel"] = {}
 
@@ -133,6 +133,25 @@ class Channel:
 
     def problems(self, recruitment) -> list[str]:
         """What is missing before people may be sent here."""
+        return []
+
+    # What jobs and researchers use, where the panel has it.
+
+    # What its service must be given, by the names that ``service`` reads: (name, label). Kept apart from settings, never shown again.
+    secrets: tuple[tuple[str, str], ...] = ()
+    refusals: Refusals | None = None
+    fees: tuple[Fee, ...] = ()
+
+    def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
+        """The panel's own service for this recruitment. Raises Refused for secrets that cannot be right; None: there is none."""
+        return None
+
+    def read_export(self, text: str, task: str = "") -> list[Seen]:
+        """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""
+        raise ValueError("Files of this panel cannot be read.")
+
+    def bulk(self, orders: Sequence[Order]) -> list[BulkText]:
+        """Orders as text for the panel's own forms; those for which it has no form are left out."""
         return []
 
 

@@ -26,7 +26,7 @@ STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, SCREENED_OU
 OPERATIONS = {
     "publish": ("title", "description", "url", "reward", "currency", "minutes", "places", "name"),
     "stop": ("task",),
-    "extend": ("task", "places"),
+    "extend": ("task", "places"),  # places in all, so that the order given twice is the order given once
     "approve": ("task", "submission", "person", "message"),
     "reject": ("task", "submission", "person", "category", "message"),
     "reverse": ("task", "submission", "person", "message"),  # approve what was rejected
@@ -58,7 +58,8 @@ class Seen:
     """A submission as the panel shows it, read from its service or from a file that it exports.
 
     ``submission`` is the panel's id, which may be given to another person after a return: only with ``person`` does it name one
-    work. ``word``: the panel's own word for ``state``. ``decides_itself_at``: when the panel approves without us.
+    work. ``word``: the panel's own word for ``state``. ``code``: what the person entered at the panel, where it asks for a code.
+    ``decides_itself_at``: when the panel approves without us.
     """
 
     task: str
@@ -67,6 +68,7 @@ class Seen:
     state: str
     word: str = ""
     receipt: str = ""
+    code: str = ""
     started_at: datetime | None = None
     submitted_at: datetime | None = None
     decided_at: datetime | None = None

@@ -81,6 +81,11 @@ BAD = {
     "a negative pool": ({"DATABASE_POOL": "-1"}, "DATABASE_POOL must be a whole number"),
     "another cache": ({"REDIS_URL": "memcached://cache"}, "REDIS_URL must begin with redis://"),
     "another broker": ({"CELERY_BROKER_URL": "filesystem://"}, "CELERY_BROKER_URL must begin with redis://"),
+    "a panel elsewhere": (
+        {"PROLIFIC_API": "https://api.prolific.example"},
+        "PROLIFIC_API must be https://api.prolific.com, or",
+    ),
+    "a panel in the network": ({"PROLIFIC_API": "http://10.0.0.7:9000"}, "PROLIFIC_API must be"),
     "another log": ({"LOG_FORMAT": "xml"}, "LOG_FORMAT must be plain or json"),
 }
 

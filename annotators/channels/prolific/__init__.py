@@ -1,15 +1,15 @@
 """Prolific: people come by a link with three ids, and go back with a code that says how their visit ended."""
 
-import re
-
 from django import forms
 
 from .. import Arrival, Channel, Return, register
 from ..codes import OutcomeCodes
+from .files import bulk, read_export
+from .rules import FEES, REFUSALS
+from .words import ID
 
 # Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
 PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
-ID = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 HOME = "https://app.prolific.com/"
 
@@ -64,6 +64,9 @@ class Prolific(Channel):
     label = "Prolific"
     help = "People come by the study's address at Prolific, and go back with a code for each way to end."
     settings_form = ProlificSettings
+    secrets = (("token", "API token"), ("webhook", "secret of the webhook"))
+    refusals = REFUSALS
+    fees = FEES
 
     def arrive(self, recruitment, parameters):
         sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
@@ -90,3 +93,14 @@ class Prolific(Channel):
 
     def problems(self, recruitment):
         return [] if recruitment.settings.get("code_complete") else ["No code for those who completed."]
+
+    def service(self, recruitment, secrets):
+        from .service import ProlificService
+
+        return ProlificService(secrets["token"], recruitment.settings) if secrets.get("token") else None
+
+    def read_export(self, text, task=""):
+        return read_export(text, task)
+
+    def bulk(self, orders):
+        return bulk(orders)

@@ -1,0 +1,157 @@
+"""Prolific without a token, and what it sends by itself: exported files, text for its forms, signed messages."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from annotators.channels import REGISTRY
+from annotators.channels.prolific import webhook
+from annotators.panels import Order, Seen
+
+TASK = "60ab" * 6
+HEAD = "Submission id,Participant id,Status,Started at,Completed at,Reviewed at,Archived at,Time taken,Completion code,Total approvals,Age"
+FIRST = f"{'66f0' * 6},{'5f1a' * 6},AWAITING REVIEW,2026-11-20T10:00:00.179000Z,2026-11-20T10:20:00Z,Not Applicable,,1200,A2K7PQ,389,25"
+SECOND = f"{'66F1' * 6},{'5f1b' * 6},APPROVED,2026-11-20T10:00:00Z,2026-11-20T10:20:00Z,2026-11-21T08:00:00Z,,1200,NOCODE,2,CONSENT_REVOKED"
+THIRD = f"{'66f2' * 6},{'5f1c' * 6},TIMED-OUT,2026-11-20T10:00:00Z,,,,,,,"
+
+
+def read(*lines, ends="\r\n"):
+    return REGISTRY["prolific"].read_export("\ufeff" + ends.join(lines) + ends, TASK)
+
+
+def test_an_export_is_read_as_the_service_would_show_it():
+    first, second, third = read(HEAD, FIRST, SECOND, "", THIRD)
+    assert first == Seen(
+        task=TASK, submission="66f0" * 6, person="5f1a" * 6, state="submitted", word="AWAITING REVIEW", code="A2K7PQ",
+        started_at=datetime(2026, 11, 20, 10, 0, 0, 179000, UTC), submitted_at=datetime(2026, 11, 20, 10, 20, tzinfo=UTC),
+        decides_itself_at=datetime(2026, 12, 11, 10, 20, tzinfo=UTC),
+    )  # fmt: skip
+    assert (second.state, second.submission, second.code) == ("approved", "66f1" * 6, "NOCODE")
+    assert second.decided_at == datetime(2026, 11, 21, 8, tzinfo=UTC) and second.decides_itself_at is None
+    assert (third.state, third.submitted_at, third.code) == ("expired", None, "")
+
+
+def test_columns_may_stand_in_another_order_and_others_may_be_missing():
+    (only,) = read(
+        "Status,Fluent languages,Participant id,Submission id",
+        f'RETURNED,"Czech, English",{"5f1a" * 6},{"66f0" * 6}',
+        ends="\n",
+    )
+    assert (only.state, only.person, only.started_at) == ("returned", "5f1a" * 6, None)
+    assert read(HEAD) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([""], "empty"),
+        (["id,name", "1,2"], "Row 1 does not name the column Submission id and Participant id and Status"),
+        ([HEAD, FIRST, FIRST], f"Row 3: the submission {'66f0' * 6} stands in row 2 already"),
+        ([HEAD, "", "robert" + FIRST[24:]], "Row 3, Submission id: “robert” is not an id"),
+        ([HEAD, FIRST.replace("5f1a" * 6, "anna")], "Row 2, Participant id: “anna”"),
+        ([HEAD, FIRST.replace("AWAITING REVIEW", " ")], "Row 2, Status: it is empty"),
+        ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "yesterday")], "Row 2, Completed at: “yesterday” is not a time"),
+        ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "2026-11-20T10:20:00")], "Row 2, Completed at: .* zone"),
+        ([HEAD, "66f0,5f1a"], "Row 2 has 2 columns and the first row 11"),
+        ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2 is not CSV"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
+    with pytest.raises(ValueError, match=words):
+        read(*lines)
+
+
+# Text for Prolific's own forms
+
+
+def order(operation, submission, task=TASK, **values):
+    return Order(
+        operation, f"{operation}-{submission}", {"task": task, "submission": submission, "person": "5f1a" * 6} | values
+    )
+
+
+def test_orders_become_lines_for_prolifics_forms():
+    orders = [
+        order("approve", "a1"),
+        order("bonus", "a1", amount="0.50"),
+        order("approve", "a2"),
+        order("bonus", "a1", amount="0.50"),
+    ]
+    texts = REGISTRY["prolific"].bulk(
+        [*orders, order("screen_out", "a3", amount=""), order("reject", "a4"), order("stop", "")]
+    )
+    assert {text.name: text.text for text in texts} == {
+        "Submissions to approve": "a1\na2\n", "Bonuses": "a1,0.50\na1,0.50\n", "Submissions to screen out": "a3\n",
+    }  # fmt: skip
+    assert all("Prolific" in text.where for text in texts)
+
+
+def test_each_study_has_a_text_of_its_own_and_nothing_is_approved_twice():
+    texts = REGISTRY["prolific"].bulk([order("approve", "a1"), order("approve", "a2", task="other")])
+    assert [(text.text, text.where.partition(".")[0]) for text in texts] == [
+        ("a1\n", f"Study {TASK}"),
+        ("a2\n", "Study other"),
+    ]
+    with pytest.raises(ValueError, match="a1 is ordered twice"):
+        REGISTRY["prolific"].bulk([order("approve", "a1"), order("approve", "a1")])
+    assert REGISTRY["prolific"].bulk([]) == [] and REGISTRY["generic"].bulk([order("approve", "a1")]) == []
+
+
+def test_a_panel_without_files_says_so():
+    with pytest.raises(ValueError, match="cannot be read"):
+        REGISTRY["generic"].read_export("a,b")
+
+
+# Messages
+
+RAW = b'{"resource_id":"66f0","event_type":"submission.status.change","participant_id":"5f1a","status":"RETURNED"}'
+SENT = ("whsec_test", "1795229881", RAW, "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOsRxrU4=")
+
+
+def test_a_message_that_prolific_signed_is_genuine():
+    assert webhook.is_genuine(*SENT)
+    assert webhook.read_message("ev1", RAW) == webhook.Message("ev1", "66f0", "5f1a", "RETURNED")
+
+
+@pytest.mark.parametrize(
+    ("place", "other"),
+    [
+        (0, "whsec_tess"),
+        (0, ""),
+        (1, "1795229882"),
+        (1, ""),
+        (2, RAW + b" "),
+        (2, b""),
+        (3, ""),
+        (3, SENT[3][:-1]),
+        (3, "ä"),
+    ],
+)
+def test_a_message_of_which_anything_differs_is_not(place, other):
+    sent = list(SENT)
+    sent[place] = other
+    assert not webhook.is_genuine(*sent)
+
+
+def test_nobody_signs_with_no_secret():
+    assert not webhook.is_genuine("", "1", RAW, webhook.signature("", "1", RAW))
+
+
+def test_messages_about_something_else_name_no_submission():
+    other = webhook.read_message(
+        "ev2", b'{"event_type":"study.has_high_return_rate","resource_id":"60ab","status":[1]}'
+    )
+    assert other == webhook.Message("ev2", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("event", "raw", "words"),
+    [
+        ("ev", b"not json", "not JSON"), ("ev", b"\xff", "not JSON"), ("ev", b"[1]", "not an object"), ("", RAW, "X-Event-ID"), ("e" * 201, RAW, "X-Event-ID"),
+        ("ev", RAW.replace(b'"66f0"', b"7"), "names no submission"), ("ev", RAW.replace(b'"66f0"', b'""'), "names no submission"),
+        ("ev", b"[" * 200_000, "not JSON"),
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_refused(event, raw, words):
+    with pytest.raises(ValueError, match=words):
+        webhook.read_message(event, raw)

@@ -1,0 +1,376 @@
+"""Prolific's service against a stand-in that speaks its protocol: every order, as it goes well and as it breaks."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from annotators.channels import REGISTRY
+from annotators.channels.prolific.service import ProlificService, completion_codes, is_theirs, minor
+from annotators.models import Recruitment
+from annotators.panels import OPERATIONS, STATES, Busy, Order, Refused, Seen, Unclear
+
+from .fake_prolific import TOKEN, FakeProlific
+
+PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
+CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": "D5XNUV"}
+REASON = "The text fields hold letters at random where two sentences were asked for, in every one of the eight items of the study."
+
+
+@pytest.fixture
+def fake():
+    with FakeProlific() as fake:
+        yield fake
+
+
+@pytest.fixture
+def service(fake):
+    return ProlificService(TOKEN, CODES, fake.url)
+
+
+@pytest.fixture
+def task(fake):
+    return fake.study()
+
+
+def work(fake, task, status="AWAITING REVIEW", person=PERSON) -> dict:
+    """The values that name one person's submission, which is in this state."""
+    return {"task": task, "submission": fake.take(task, person, status), "person": person}
+
+
+def order_of(operation: str, fake, task: str) -> Order:
+    values = {
+        "publish": {
+            "title": "Rate stories", "description": "You read stories.", "url": "https://eval.example.org/e/k/?PROLIFIC_PID=x", "reward": "1.60",
+            "currency": "GBP", "minutes": 8, "places": 30, "name": "Stories",
+        },
+        "stop": {"task": task}, "extend": {"task": task, "places": 15}, "bar": {"person": PERSON, "list": fake.group()},
+        "reject": {"category": "LOW_EFFORT", "message": REASON}, "approve": {"message": ""}, "bonus": {"amount": "0.50", "currency": "GBP", "reason": "Thanks"},
+        "screen_out": {"amount": "", "currency": "GBP"}, "request_return": {"message": "Withdrew consent"},
+    }[operation]  # fmt: skip
+    if "submission" in OPERATIONS[operation]:
+        values = work(fake, task) | values
+    assert set(values) == set(OPERATIONS[operation])
+    return Order(operation, "token-1", values)
+
+
+# The request that carries the order out, and how often the panel shows that it was.
+TOLD_BY = {
+    "publish": ("POST /studies/", lambda fake, v: len([s for s in fake.studies.values() if s["internal_name"] == "Stories [token-1]"])),
+    "stop": ("POST /studies/", lambda fake, v: fake.studies[v["task"]]["status"] == "AWAITING REVIEW"),
+    "extend": ("PATCH /studies/", lambda fake, v: fake.studies[v["task"]]["total_available_places"] == 15),
+    "approve": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "APPROVED"),
+    "reject": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "REJECTED"),
+    "bonus": ("POST /bulk-bonus-payments/", lambda fake, v: fake.submissions[v["submission"]]["bonus_payments"].count(50)),
+    "screen_out": ("POST /studies/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "SCREENED OUT"),
+    "request_return": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["return_requested"] is not None),
+    "bar": ("POST /participant-groups/", lambda fake, v: fake.groups[v["list"]].count(PERSON)),
+}  # fmt: skip
+EVERY = pytest.mark.parametrize("operation", sorted(TOLD_BY))
+
+
+def test_every_operation_is_proven_here():
+    assert set(TOLD_BY) == ProlificService.can
+    assert set(OPERATIONS) - ProlificService.can == {"reverse"}
+
+
+@EVERY
+def test_an_order_is_carried_out_once(operation, fake, service, task):
+    order = order_of(operation, fake, task)
+    result = service.do(order)
+    assert TOLD_BY[operation][1](fake, order.values) == 1
+    if operation == "publish":
+        assert fake.studies[result["task"]]["status"] == "ACTIVE"
+    if operation == "bonus":
+        with pytest.raises(Unclear, match="Paid so far on this submission: 0.50"):
+            service.look(order)
+    else:
+        assert service.look(order) == ({"task": result["task"]} if operation == "publish" else {})
+
+
+@EVERY
+@pytest.mark.parametrize("fault", ["drop before", "drop after", "500"])
+def test_a_reply_that_is_lost_is_looked_up_and_nothing_is_done_twice(operation, fault, fake, service, task):
+    order = order_of(operation, fake, task)
+    request, done = TOLD_BY[operation]
+    fake.faults.append((request, fault))
+    with pytest.raises(Unclear):
+        service.do(order)
+    assert done(fake, order.values) == (fault == "drop after")
+    if operation == "bonus":  # money: a person looks, the job never guesses
+        with pytest.raises(Unclear, match="0.50" if fault == "drop after" else "none"):
+            service.look(order)
+        return
+    if service.look(order) is None:
+        service.do(order)
+    assert done(fake, order.values) == 1 and service.look(order) is not None
+
+
+@EVERY
+def test_an_order_that_is_throttled_was_not_given(operation, fake, service, task):
+    order = order_of(operation, fake, task)
+    request, done = TOLD_BY[operation]
+    fake.faults.append((request, "429"))
+    with pytest.raises(Busy) as busy:
+        service.do(order)
+    assert busy.value.seconds == 7 and not done(fake, order.values)
+    service.do(order)
+    assert done(fake, order.values) == 1
+
+
+@EVERY
+def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fake, service, task):
+    order = order_of(operation, fake, task)
+    worse = {
+        "publish": {"url": "http://plain.example.org"}, "extend": {"places": 3}, "stop": {"task": fake.study(status="COMPLETED")},
+        "request_return": {"message": ""}, "bar": {"list": "f" * 24},
+    }.get(operation, work(fake, task, "RETURNED"))  # fmt: skip
+    values = dict(order.values) | worse
+    if operation == "request_return":
+        values["submission"] = "e" * 24
+    words = {
+        "publish": "Enter a valid URL", "extend": "only be increased", "stop": "is COMPLETED", "bonus": "not taken part", "bar": "Not found",
+        "request_return": "no such submission",
+    }.get(operation, "RETURNED")  # fmt: skip
+    with pytest.raises(Refused, match=words):
+        service.do(replace(order, values=values))
+    assert not TOLD_BY[operation][1](fake, order.values)
+
+
+@pytest.mark.parametrize("operation", sorted(name for name in TOLD_BY if "submission" in OPERATIONS[name]))
+def test_a_submission_that_is_somebody_elses_by_now_is_left_alone(operation, fake, service, task):
+    order = order_of(operation, fake, task)
+    fake.submissions[order.values["submission"]]["participant"] = OTHER
+    with pytest.raises(Refused, match="somebody else"):
+        service.do(order)
+    assert all(call.startswith("GET ") for call, _ in fake.calls)
+
+
+def test_what_prolific_cannot_do_is_said_and_not_tried(fake, service, task):
+    with pytest.raises(Refused, match="no way to reverse"):
+        service.do(Order("reverse", "t", work(fake, task, "REJECTED") | {"message": ""}))
+    assert not fake.calls
+
+
+# Publishing
+
+
+def test_what_is_published_is_what_was_asked(fake):
+    settings = CODES | {"review": "automatic", "screen_out_pay": 0.2, "screen_out_places": 5, "barred_group": "a" * 24}
+    service = ProlificService(TOKEN, settings, fake.url)
+    made = fake.studies[service.do(order_of("publish", fake, ""))["task"]]
+    assert (
+        made["reward"],
+        made["total_available_places"],
+        made["estimated_completion_time"],
+        made["maximum_allowed_time"],
+    ) == (160, 30, 8, 26)
+    assert made["prolific_id_option"] == "url_parameters" and made["external_study_url"].startswith(
+        "https://eval.example.org/e/k/"
+    )
+    assert made["filters"] == [{"filter_id": "participant_group_blocklist", "selected_values": ["a" * 24]}]
+    assert {code["code"]: code["actions"][0]["action"] for code in made["completion_codes"]} == {
+        "A2K7PQ": "AUTOMATICALLY_APPROVE", "B3T4RW": "FIXED_SCREEN_OUT_PAYMENT", "D5XNUV": "MANUALLY_REVIEW",
+    }  # fmt: skip
+    assert service.cost(made["id"]) == {"total_cost": 6400}
+
+
+def test_codes_without_settings_are_looked_at_by_a_person():
+    codes = completion_codes(CODES)
+    assert all(code["actions"] == [{"action": "MANUALLY_REVIEW"}] for code in codes)
+    assert len({code["code_type"] for code in codes}) == len(codes) == 3
+
+
+def test_a_draft_whose_publishing_failed_is_published_and_not_made_anew(fake, service):
+    fake.balance = 100
+    order = order_of("publish", fake, "")
+    with pytest.raises(Refused, match="balance is too low"):
+        service.do(order)
+    assert service.look(order) is None
+    fake.balance = 100_000
+    service.do(order)
+    assert [study["status"] for study in fake.studies.values()] == ["ACTIVE"]
+
+
+def test_an_account_in_another_currency_is_noticed_before_money_moves(fake, service):
+    fake.currency = "USD"
+    with pytest.raises(Refused, match="pays in USD"):
+        service.do(order_of("publish", fake, ""))
+    assert not fake.studies
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "1.005", "abc", "NaN", "1e400", None])
+def test_amounts_that_are_no_money_are_refused(amount):
+    with pytest.raises(Refused, match="money"):
+        minor(amount)
+    assert (minor("1.60"), minor(0.2), minor(3)) == (160, 20, 300)
+
+
+# Decisions and money
+
+
+def test_a_rejection_needs_a_category_and_a_hundred_characters(fake, service, task):
+    values = work(fake, task) | {"category": "LOW_EFFORT", "message": "Bad."}
+    with pytest.raises(Refused, match="at least 100 characters; this one has 4"):
+        service.do(Order("reject", "t", values))
+    with pytest.raises(Refused, match="no category"):
+        service.do(Order("reject", "t", values | {"message": REASON, "category": "EXCLUDED"}))
+    assert not fake.calls
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "RESERVED", "PROCESSING"])
+def test_who_is_on_the_way_back_is_approved_a_little_later(status, fake, service, task):
+    values = work(fake, task, status) | {"message": ""}
+    with pytest.raises(Busy, match=status) as busy:
+        service.do(Order("approve", "t", values))
+    assert busy.value.seconds == 5
+    fake.send(values["submission"], "A2K7PQ")
+    service.do(Order("approve", "t", values))
+    service.do(Order("approve", "t", values))  # approved already: no error
+    assert [call for call, _ in fake.calls if call.startswith("POST")] == [
+        f"POST /submissions/{values['submission']}/transition/"
+    ]
+
+
+def test_a_state_that_nobody_knows_is_decided_by_a_person(fake, service, task):
+    with pytest.raises(Refused, match="PARTIALLY APPROVED"):
+        service.do(Order("approve", "t", work(fake, task, "PARTIALLY APPROVED") | {"message": ""}))
+
+
+@pytest.mark.parametrize("fault", ["drop before", "drop after", "500", "429"])
+def test_a_bonus_that_was_not_set_up_is_simply_ordered_again(fault, fake, service, task):
+    order = order_of("bonus", fake, task)
+    fake.faults.append(("POST /submissions/bonus-payments/", fault))
+    with pytest.raises(Busy):
+        service.do(order)
+    service.do(order)
+    assert fake.submissions[order.values["submission"]]["bonus_payments"] == [50]
+
+
+def test_screening_out_with_pay_is_not_given_twice_while_it_may_be_on_its_way(fake, service, task):
+    order = order_of("screen_out", fake, task)
+    order = replace(order, values=dict(order.values) | {"amount": "0.20"})
+    fake.faults.append(("POST /studies/", "drop before"))
+    with pytest.raises(Unclear):
+        service.do(order)
+    with pytest.raises(Unclear, match="screened out yet"):
+        service.look(order)
+    service.do(order)
+    assert fake.submissions[order.values["submission"]]["bonus_payments"] == [20] and service.look(order) == {}
+
+
+# What is seen
+
+
+def test_all_pages_are_read_and_none_past_the_last(fake, service, task):
+    people = [f"{n:024x}" for n in range(250)]
+    for person in people:
+        fake.take(task, person)
+    fake.take(fake.study(), PERSON)
+    assert [one.person for one in service.submissions(task)] == people
+    assert len(fake.calls) == 3
+    fake.calls.clear()
+
+    assert len(list(service.submissions(task))) == 250
+    assert list(service.submissions(fake.study())) == []
+
+
+def test_states_are_mapped_and_a_new_word_changes_nothing(fake, service, task):
+    words = {
+        "RESERVED": "working", "ACTIVE": "working", "AWAITING REVIEW": "submitted", "APPROVED": "approved", "REJECTED": "rejected",
+        "RETURNED": "returned", "TIMED-OUT": "expired", "TIMED_OUT": "expired", "SCREENED OUT": "screened_out", "PROCESSING": "unknown",
+        "PARTIALLY APPROVED": "unknown", "ON THE MOON": "unknown", "": "unknown",
+    }  # fmt: skip
+    for n, word in enumerate(words):
+        fake.take(task, f"{n:024x}", word)
+    assert {one.word: one.state for one in service.submissions(task)} == words
+    assert set(words.values()) == set(STATES)
+
+
+def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
+    values = work(fake, task)
+    fake.send(values["submission"], "A2K7PQ")
+    (listed,) = service.submissions(task)
+    assert listed == service.submission(values["submission"])
+    assert listed == Seen(
+        task=task, submission=values["submission"], person=PERSON, state="submitted", word="AWAITING REVIEW", code="A2K7PQ",
+        started_at=datetime(2026, 11, 20, 10, tzinfo=UTC), submitted_at=datetime(2026, 11, 20, 10, 20, tzinfo=UTC),
+        decides_itself_at=datetime(2026, 12, 11, 10, 20, tzinfo=UTC),
+    )  # fmt: skip
+    assert service.submission("f" * 24) is None
+
+
+def test_an_arrival_is_verified_by_person_study_and_state(fake, service, task):
+    shown = service.submission(fake.take(task, PERSON, "RESERVED"))
+    assert is_theirs(shown, PERSON, task)
+    assert (
+        not is_theirs(shown, OTHER, task)
+        and not is_theirs(shown, PERSON, "a" * 24)
+        and not is_theirs(None, PERSON, task)
+    )
+    assert not is_theirs(service.submission(fake.take(task, PERSON, "RETURNED")), PERSON, task)
+
+
+@pytest.mark.parametrize("fault", ["drop before", "drop after", "500", "429"])
+def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
+    fake.faults += [("GET /users/me/", fault), ("GET /submissions/", fault)]
+    with pytest.raises(Busy):
+        service.check()
+    with pytest.raises(Busy):
+        list(service.submissions(task))
+    assert service.check() == "Ada, holding 1000.00 GBP"
+
+
+# The secret
+
+
+def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
+    wrong = "wrong-token-xyz"
+    service = ProlificService(wrong, {}, fake.url)
+    with pytest.raises(Refused) as refused:
+        service.check()
+    assert "Not a token: Token …" in str(refused.value)
+    shown = [
+        str(refused.value),
+        repr(refused.value),
+        repr(service),
+        repr(service.wire),
+        repr(vars(service)),
+        caplog.text,
+    ]
+    assert not [words for words in shown if wrong in words]
+
+
+@pytest.mark.parametrize("token", ["", " ", "a b", "a\nX-Header: b", "ä", "a" * 501])
+def test_a_token_that_is_none_is_refused_without_being_repeated(token, fake):
+    with pytest.raises(Refused, match="no token has") as refused:
+        ProlificService(token, {}, fake.url)
+    assert not token.strip() or token not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://api.prolific.com", "https://api.prolific.com.evil.example", "https://evil.example", "https://u@api.prolific.com", "ftp://127.0.0.1",
+        "https://api.prolific.com/elsewhere", "http://192.168.0.7:80", "http://127.0.0.1.evil.example",
+    ],
+)  # fmt: skip
+def test_the_token_goes_to_no_other_host(origin):
+    with pytest.raises(Refused, match="not an address of this panel"):
+        ProlificService(TOKEN, {}, origin)
+
+
+def test_a_panel_that_cannot_be_reached_was_not_ordered_anything(fake, task):
+    fake.__exit__()
+    service = ProlificService(TOKEN, {}, fake.url)
+    with pytest.raises(Busy, match="cannot be reached"):
+        service.stop({"task": task}, "t")
+    fake.__enter__()
+
+
+def test_the_channel_makes_its_service_from_secrets(settings, fake):
+    settings.PROLIFIC_API = fake.url
+    channel = REGISTRY["prolific"]
+    assert channel.service(Recruitment(), {}) is None
+    assert channel.service(Recruitment(settings=CODES), {"token": TOKEN}).check().startswith("Ada")
+    assert channel.refusals.least_characters == 100
