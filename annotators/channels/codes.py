@@ -51,6 +51,7 @@ class OutcomeCodes(forms.Form):
             self.fields[f"code_{outcome}"] = forms.CharField(
                 required=outcome in self.needed, max_length=64, label=f"code: {words}", initial=new_code, validators=[clean_code]
             )  # fmt: skip
+        self.order_fields([f"code_{outcome}" for outcome in OUTCOMES])
 
     def clean(self):
         cleaned = super().clean()

@@ -12,6 +12,7 @@ from tests.admin_pages import changed, errors_of, form_of
 from tests.builders import recruitment, spa_study, user
 from tests.robots import Robot
 from tests.test_blinding import all_bytes, any_answer
+from tests.test_rules_of_the_code import AD_WORDS
 
 PID, STUDY, SESSION = "5f1a" * 6, "60ab" * 6, "66f0" * 6
 SENT = f"PROLIFIC_PID={PID}&STUDY_ID={STUDY}&SESSION_ID={SESSION}"
@@ -90,6 +91,21 @@ def test_the_link_has_prolifics_placeholders_exactly(channel):
     assert link == (
         "https://eval.example.org/e/k/?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
+
+
+@pytest.mark.parametrize("slug", ["prolific", "connect", "sona"])
+def test_no_address_of_a_panel_is_one_that_blockers_hide(slug):
+    channel = REGISTRY[slug]
+    known = CODES | {
+        "site": "s.sona-systems.com",
+        "experiment_id": "1",
+        "credit_token": "2",
+        "return_complete": "https://connect.cloudresearch.com/c",
+    }
+    door = Recruitment(settings=known)
+    addresses = [link for _, link in channel.links(door, "https://eval.example.org/e/k/")]
+    addresses += [channel.way_back(door, outcome, {"session": "12"}, "R").url for outcome in OUTCOMES]
+    assert all(addresses) and not AD_WORDS.search(" ".join(addresses).replace("_", " "))
 
 
 # Codes

@@ -43,12 +43,6 @@ class ProlificSettings(OutcomeCodes):
         help_text="The id of a group at Prolific. Its people do not see the study.",
     )  # fmt: skip
 
-    field_order = ["code_complete", "review", "code_screened_out", "screen_out_pay", "screen_out_places"]
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.order_fields(self.field_order)
-
     def clean(self):
         cleaned = super().clean()
         pair = ("screen_out_pay", "screen_out_places")
