@@ -64,9 +64,9 @@ def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
 # Text for Prolific's own forms
 
 
-def order(operation, submission, task=TASK, **values):
+def order(operation, person, task=TASK, **values):
     return Order(
-        operation, f"{operation}-{submission}", {"task": task, "submission": submission, "person": "5f1a" * 6} | values
+        operation, f"{operation}-{person}", {"task": task, "submission": f"s{person}", "person": person} | values
     )
 
 
@@ -81,12 +81,12 @@ def test_orders_become_lines_for_prolifics_forms():
         [*orders, order("screen_out", "a3", amount=""), order("reject", "a4"), order("stop", "")]
     )
     assert {text.name: text.text for text in texts} == {
-        "Submissions to approve": "a1\na2\n", "Bonuses": "a1,0.50\na1,0.50\n", "Submissions to screen out": "a3\n",
+        "People to approve": "a1\na2\n", "Bonuses": "a1,0.50\na1,0.50\n", "People to screen out": "a3\n",
     }  # fmt: skip
     assert all("Prolific" in text.where for text in texts)
 
 
-def test_each_study_has_a_text_of_its_own_and_nothing_is_approved_twice():
+def test_each_study_has_a_text_of_its_own_and_nobody_is_approved_twice():
     texts = REGISTRY["prolific"].bulk([order("approve", "a1"), order("approve", "a2", task="other")])
     assert [(text.text, text.where.partition(".")[0]) for text in texts] == [
         ("a1\n", f"Study {TASK}"),

@@ -87,14 +87,15 @@ def _moment(cells: dict[str, str], name: str, line: int) -> datetime | None:
     return at
 
 
-# Which orders have a form at Prolific, how a line of it is written, and where it is found.
+# Which orders have a form at Prolific, how a line of it is written, and where it is found. The forms know people, not submissions: in a
+# study where each takes part once that is the same.
 FORMS = {
-    "approve": ("Submissions to approve", lambda v: v["submission"], "The study's submissions at Prolific: bulk actions, approve."),
+    "approve": ("People to approve", lambda v: v["person"], "The study's submissions at Prolific: approve by ids."),
     "bonus": (
-        "Bonuses", lambda v: f"{v['submission']},{v['amount']}",
-        "The study's submissions at Prolific: bulk actions, bonus payments. Paste it once: Prolific pays it again each time.",
+        "Bonuses", lambda v: f"{v['person']},{v['amount']}",
+        "The study's submissions at Prolific: More, bulk bonus payment. Once: what is pasted again is paid again.",
     ),
-    "screen_out": ("Submissions to screen out", lambda v: v["submission"], "The study's submissions at Prolific: bulk actions, screen out."),
+    "screen_out": ("People to screen out", lambda v: v["person"], "The study's submissions at Prolific: screen out by ids."),
 }  # fmt: skip
 
 
