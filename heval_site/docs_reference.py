@@ -98,8 +98,6 @@ VARIABLES: tuple[tuple[str, dict[str, tuple[str, str]]], ...] = (
                 "Origins of services, beside Mechanical Turk, that may frame annotators' pages and be sent their last form, such as "
                 "`https://tasks.example.org`, with commas between.", "none",
             ),
-            "MTURK_ACCESS_KEY_ID": ("The key of the account that publishes, approves and pays at Mechanical Turk.", "none: that is done at the panel"),
-            "MTURK_SECRET_ACCESS_KEY": ("Its secret.", "none"),
             "MTURK_ENDPOINT_URL": ("Another server in place of Mechanical Turk's own, on this machine alone: for tests.", "none"),
         },
     ),

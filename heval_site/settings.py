@@ -59,8 +59,6 @@ TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 # Channels that are off unless they are named here, and sites beside MTurk's own that may frame a study and be sent its last form.
 CHANNELS_ON = env.words("CHANNELS_ON")
 EXTERNAL_QUESTION_SITES = tuple(env.origins("EXTERNAL_QUESTION_SITES"))
-MTURK_ACCESS_KEY_ID = env.text("MTURK_ACCESS_KEY_ID")
-MTURK_SECRET_ACCESS_KEY = env.text("MTURK_SECRET_ACCESS_KEY")
 MTURK_ENDPOINT_URL = env.text("MTURK_ENDPOINT_URL")
 
 INSTALLED_APPS = [

@@ -2,7 +2,6 @@
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
@@ -118,8 +117,8 @@ class PanelPages:
     def _taken_in(self, request, recruitment, form):
         try:
             seen = REGISTRY[recruitment.channel].read_export(form.cleaned_data["file"])
-        except ValidationError as refused:
-            form.add_error("file", refused)
+        except ValueError as refused:
+            form.add_error("file", str(refused))
             return None
         return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry="take" not in request.POST)
 

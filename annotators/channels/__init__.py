@@ -11,6 +11,7 @@ from decimal import Decimal
 from hashlib import sha256
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
@@ -77,8 +78,8 @@ class Channel:
     identifies_people = True
     # False: offered for new links where CHANNELS_ON names it. Links that exist go on.
     is_on_by_default = True
-    # Secrets that ``service`` needs, name by name, and what each is called.
-    secrets: Mapping[str, str] = {}
+    # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
+    secrets: ClassVar[Mapping[str, str]] = {}
     # Whether ``read_export`` knows the panel's file.
     reads_exports = False
     # What a researcher must know before choosing it, with its date.
@@ -102,30 +103,10 @@ class Channel:
         leads to the new task. False: it is another task, for which they did nothing. None: the ids do not tell."""
         return None
 
-    def service(self, recruitment) -> Service | None:
-        """The panel's own service, for jobs; None where there is none. Raises Refused where a secret or a package is missing."""
-        return None
-
-    def fees(self, recruitment, reward: Decimal, people: int) -> tuple[Fee, ...]:
-        """What the panel takes beside the reward of so many people, by its published rates; empty where they are not known."""
-        return ()
-
-    def exported(self, recruitment, text: str) -> Iterable[Seen]:
-        """Submissions in a file that the panel exports. Raises ValueError naming row and column where it cannot be read."""
-        raise ValueError("This channel reads no exported file.")
-
     def kept_seconds(self, recruitment) -> int:
         """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
         a page that lists their parts."""
         return 0
-
-    def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
-        """The panel's own service, for jobs; None where there is none, or a secret that it needs is missing."""
-        return None
-
-    def read_export(self, text: str) -> list[Seen]:
-        """Submissions from the file that the panel exports. Raises ValidationError, with the row's number."""
-        raise NotImplementedError
 
     def links(self, recruitment, base: str) -> list[tuple[str, str]]:
         """(what it is, the link to paste at the panel or to send)."""
@@ -137,14 +118,14 @@ class Channel:
 
     # What jobs and researchers use, where the panel has it.
 
-    # What its service must be given, by the names that ``service`` reads: (name, label). Kept apart from settings, never shown again.
-    secrets: tuple[tuple[str, str], ...] = ()
-    refusals: Refusals | None = None
-    fees: tuple[Fee, ...] = ()
-
     def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
-        """The panel's own service for this recruitment. Raises Refused for secrets that cannot be right; None: there is none."""
+        """The panel's own service for this recruitment; None where there is none, or a secret that it needs is missing. Raises Refused
+        for secrets that cannot be right, and where something is not installed."""
         return None
+
+    def fees(self, recruitment, reward: Decimal, people: int) -> tuple[Fee, ...]:
+        """What the panel takes beside the reward of so many people, by its published rates; empty where they are not known."""
+        return ()
 
     def read_export(self, text: str, task: str = "") -> list[Seen]:
         """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""

@@ -11,7 +11,7 @@ from studies import audit
 
 from ..channels import REGISTRY
 from ..models import Recruitment
-from . import Service
+from . import Refused, Service
 from .models import PanelSecret
 
 
@@ -57,7 +57,10 @@ def service_of(recruitment: Recruitment) -> Service:
     cipher = _cipher()
     kept = PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "ciphertext")
     secrets = {name: cipher.decrypt(bytes(ciphertext)).decode() for name, ciphertext in kept}
-    service = channel.service(recruitment, secrets) if channel else None
+    try:
+        service = channel.service(recruitment, secrets) if channel else None
+    except Refused as words:
+        raise NoService(str(words)) from words
     if service is None:
         raise NoService(f"{recruitment} has no token of its panel, or its channel has no service.")
     return service

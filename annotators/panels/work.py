@@ -1,6 +1,6 @@
 """The job that speaks to a panel: sends what is ordered, reads what is shown, and sends what follows from it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 from django.db.models import Q, QuerySet
@@ -38,7 +38,8 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
         for n, task in enumerate(tasks):
             progress(n, len(tasks), "Reading submissions")
             for seen in service.submissions(task):
-                shown.append(seen)
+                # A panel may name a part of what was published together.
+                shown.append(replace(seen, task=task))
                 if len(shown) % 100 == 0:
                     progress(n, len(tasks), f"Reading submissions: {len(shown)}")
     except (Refused, Unclear, Busy) as words:

@@ -47,7 +47,6 @@ def fake(server, settings, monkeypatch):
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
     monkeypatch.setattr(making, "client_of", client_of)
     settings.MTURK_ENDPOINT_URL = server.url
-    settings.MTURK_ACCESS_KEY_ID, settings.MTURK_SECRET_ACCESS_KEY = "key", "secret"
     server.begin()
     return server
 
@@ -57,8 +56,11 @@ def service(fake):
     return service_of()
 
 
+KEYS = {"key_id": "key", "key": "secret"}
+
+
 def service_of(channel="mturk", **wanted):
-    return REGISTRY[channel].service(Recruitment(channel=channel, settings=wanted))
+    return REGISTRY[channel].service(Recruitment(channel=channel, settings=wanted), KEYS)
 
 
 def published(service, token="p1", **changes) -> str:
@@ -417,18 +419,15 @@ def test_orders_go_to_the_panel_or_to_this_machine_and_environments_are_not_mixe
             endpoint_of("live")
 
 
-def test_without_the_package_or_the_keys_it_is_said_what_to_do(settings, monkeypatch):
-    settings.MTURK_ACCESS_KEY_ID = settings.MTURK_SECRET_ACCESS_KEY = ""
+def test_without_the_package_it_is_said_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(Refused, match=r"pip install 'heval\[mturk\]'"):
         service_of()
 
 
-def test_without_keys_it_is_said_which(fake, settings, monkeypatch):
-    monkeypatch.setattr(making, "client_of", client_of.__wrapped__)
-    settings.MTURK_ACCESS_KEY_ID = ""
-    with pytest.raises(Refused, match="MTURK_ACCESS_KEY_ID"):
-        service_of()
+def test_without_both_keys_there_is_no_service():
+    for keys in ({}, {"key_id": "key"}, {"key_id": "key", "key": ""}):
+        assert REGISTRY["mturk"].service(Recruitment(channel="mturk"), keys) is None
 
 
 # Fees and files

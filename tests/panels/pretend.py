@@ -1,7 +1,5 @@
 """A panel in memory that carries out each order once for its token, and fails as it is told to."""
 
-from django.core.exceptions import ValidationError
-
 from annotators.channels import REGISTRY
 from annotators.models import Recruitment
 from annotators.panels import OPERATIONS, Busy, Refused, Seen, Service, Unclear
@@ -49,10 +47,10 @@ def speaks(monkeypatch, service: Service) -> None:
     """The generic channel has this service as soon as a token is kept, and reads a file of lines "submission,person,state"."""
     channel = type(REGISTRY["generic"])
 
-    def read_export(self, text):
+    def read_export(self, text, task=""):
         rows = [line.split(",") for line in text.splitlines()]
         if wrong := [n for n, row in enumerate(rows, 1) if len(row) != 3]:
-            raise ValidationError(f"Row {wrong[0]} has not three columns.")
+            raise ValueError(f"Row {wrong[0]} has not three columns.")
         return [Seen("T", submission, person, state) for submission, person, state in rows]
 
     monkeypatch.setattr(channel, "secrets", {"token": "API token"})

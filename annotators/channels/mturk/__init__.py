@@ -165,6 +165,8 @@ class Amazon(ExternalQuestion):
     is_on_by_default = False
     notice = NOTICE
     environment = ""
+    secrets: ClassVar = {"key_id": "access key id", "key": "secret access key"}
+    reads_exports = True
     origins: ClassVar[tuple[str, ...]] = ()
     refusals = Refusals(
         categories={"work": "the work was not done as the HIT asked; name what, with evidence"},
@@ -180,16 +182,18 @@ class Amazon(ExternalQuestion):
     def frame_ancestors(self) -> tuple[str, ...]:
         return (*self.origins, *settings.EXTERNAL_QUESTION_SITES)
 
-    def service(self, recruitment):
+    def service(self, recruitment, secrets):
         from .service import MTurkService
 
-        return MTurkService(self.environment, recruitment.settings)
+        if not all(secrets.get(name) for name in self.secrets):
+            return None
+        return MTurkService(self.environment, recruitment.settings, secrets["key_id"], secrets["key"])
 
     def fees(self, recruitment, reward, people):
         return fees_of(reward, people)
 
-    def exported(self, recruitment, text):
-        return read_batch(text)
+    def read_export(self, text, task=""):
+        return list(read_batch(text))
 
 
 @register

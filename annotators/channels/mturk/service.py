@@ -54,17 +54,15 @@ def endpoint_of(environment: str) -> str:
     return wanted
 
 
-def client_of(environment: str):
+def client_of(environment: str, key_id: str, key: str):
     try:
         import boto3
         from botocore.config import Config
     except ImportError:
         raise Refused("The package boto3 is not installed. Install heval with it: pip install 'heval[mturk]'") from None
-    if not (settings.MTURK_ACCESS_KEY_ID and settings.MTURK_SECRET_ACCESS_KEY):
-        raise Refused("MTURK_ACCESS_KEY_ID and MTURK_SECRET_ACCESS_KEY are not set.")
     return boto3.client(
         "mturk", region_name=REGION, endpoint_url=endpoint_of(environment),
-        aws_access_key_id=settings.MTURK_ACCESS_KEY_ID, aws_secret_access_key=settings.MTURK_SECRET_ACCESS_KEY,
+        aws_access_key_id=key_id, aws_secret_access_key=key,
         config=Config(retries={"mode": "standard", "total_max_attempts": ATTEMPTS}, connect_timeout=5, read_timeout=20),
     )  # fmt: skip
 
@@ -138,9 +136,9 @@ class MTurkService(Service):
 
     can = frozenset({"publish", "stop", "extend", "approve", "reject", "reverse", "bonus", "bar"})
 
-    def __init__(self, environment: str, wanted: Mapping[str, Any] | None = None):
-        self.environment, self.wanted = environment, wanted or {}
-        self.client = client_of(environment)
+    def __init__(self, environment: str, wanted: Mapping[str, Any], key_id: str, key: str):
+        self.environment, self.wanted = environment, wanted
+        self.client = client_of(environment, key_id, key)
 
     def _call(self, operation: str, **values) -> dict[str, Any]:
         with in_our_words():

@@ -1,11 +1,13 @@
 """Prolific: people come by a link with three ids, and go back with a code that says how their visit ended."""
 
+from typing import ClassVar
+
 from django import forms
 
 from .. import Arrival, Channel, Return, register
 from ..codes import OutcomeCodes
 from .files import bulk, read_export
-from .rules import FEES, REFUSALS
+from .rules import REFUSALS
 from .words import ID
 
 # Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
@@ -58,9 +60,9 @@ class Prolific(Channel):
     label = "Prolific"
     help = "People come by the study's address at Prolific, and go back with a code for each way to end."
     settings_form = ProlificSettings
-    secrets = (("token", "API token"), ("webhook", "secret of the webhook"))
+    secrets: ClassVar = {"token": "API token"}
+    reads_exports = True
     refusals = REFUSALS
-    fees = FEES
 
     def arrive(self, recruitment, parameters):
         sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}

@@ -1,6 +1,6 @@
 """What Prolific lets one refuse, and what it takes, as data with their source."""
 
-from ...panels import Fee, Refusals
+from ...panels import Refusals
 
 REFUSALS = Refusals(
     categories={
@@ -29,7 +29,5 @@ REFUSALS = Refusals(
     ),
 )  # fmt: skip
 
-# Rates differ by account and contract: the service tells them (`fees_percentage` of the account, `/studies/<id>/cost/`).
-FEES: tuple[Fee, ...] = ()
 # Work that nobody decided on is approved by Prolific after so many days.
 DECIDES_AFTER_DAYS = 21

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.channels import REGISTRY
@@ -52,6 +51,6 @@ class Command(BaseCommand):
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise CommandError(f"{name} is not text in UTF-8.") from None
-        except ValidationError as refused:
-            raise CommandError(" ".join(refused.messages)) from None
+        except ValueError as refused:
+            raise CommandError(str(refused)) from None
         return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry)
