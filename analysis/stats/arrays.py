@@ -1,5 +1,6 @@
 """What every function does to its arguments first: one shape, one type, a clear refusal."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -160,6 +161,19 @@ def refuse_share(share: float, name: str) -> None:
     """
     if not 0 <= share <= 1:
         raise ValueError(f"{name}: {share!r} is not in 0..1")
+
+
+def refuse_negative(**amounts: float) -> None:
+    """Raises ValueError, naming the argument, for what is no amount: below 0, infinite or missing.
+
+    >>> refuse_negative(pay=12.5, fee_rate=-0.1)
+    Traceback (most recent call last):
+        ...
+    ValueError: fee_rate: -0.1 is not a non-negative number
+    """
+    for name, amount in amounts.items():
+        if not (math.isfinite(amount) and amount >= 0):
+            raise ValueError(f"{name}: {amount!r} is not a non-negative number")
 
 
 def _refuse_infinite(array: FloatArray, name: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, vector
+from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, refuse_negative, vector
 from analysis.stats.leaderboard import worst_case_se
 from analysis.stats.results import Estimate, Interval, Record, Warning
 
@@ -96,8 +96,7 @@ def study_cost(
     for name, count in (("n_items", n_items), ("labels_per_item", labels_per_item), ("n_systems", n_systems)):
         if count < 0 or count != int(count):
             raise ValueError(f"{name}: {count!r} is no count")
-    for name, amount in (("pay", pay), ("fee_rate", fee_rate), ("overhead", overhead)):
-        _refuse_negative(amount, name)
+    refuse_negative(pay=pay, fee_rate=fee_rate, overhead=overhead)
     if not 0 <= test_share < 1:
         raise ValueError(f"test_share: {test_share!r} is not in 0..1")
     counted = n_items * labels_per_item * n_systems
@@ -129,9 +128,9 @@ def hourly_wage(
     (20.0, 4, 0.5, False)
     """
     refuse_level(level)
-    _refuse_negative(pay, "pay")
+    refuse_negative(pay=pay)
     if target is not None:
-        _refuse_negative(target, "target")
+        refuse_negative(target=target)
     seconds = vector(elapsed_seconds, "elapsed_seconds")
     here = seconds > 0
     kept = seconds[here]
@@ -195,7 +194,7 @@ def precision_curve(
     >>> [round(point.se, 2) for point in precision_curve([300, 800], cost_per_label=0.75)]
     [2.89, 1.77]
     """
-    _refuse_negative(cost_per_label, "cost_per_label")
+    refuse_negative(cost_per_label=cost_per_label)
     points = []
     for n in n_labels:
         if n < 1 or n != int(n):
@@ -203,7 +202,7 @@ def precision_curve(
         if sd is None:
             se = worst_case_se(score, n, design_effect=design_effect)
         else:
-            _refuse_negative(sd, "sd")
+            refuse_negative(sd=sd)
             se = sd * math.sqrt(design_effect / n)
         points.append(PrecisionPoint(int(n), se, n * cost_per_label))
     return tuple(points)
@@ -233,8 +232,7 @@ def cost_of_halving(n: int, se: float, *, cost_per_label: float) -> Halving:
     """
     if n < 1 or n != int(n):
         raise ValueError(f"n: {n!r} is no positive count")
-    _refuse_negative(se, "se")
-    _refuse_negative(cost_per_label, "cost_per_label")
+    refuse_negative(se=se, cost_per_label=cost_per_label)
     extra = 3 * int(n)
     price = extra * cost_per_label
     return Halving(se, se / 2, extra, price, price / (se / 2) if se > 0 else None)
@@ -260,8 +258,3 @@ def _median_interval(values: FloatArray, level: float) -> Interval | None:
         return None
     ordered = np.sort(values)
     return Interval(level, float(ordered[r - 1]), float(ordered[n - r]), "order_statistics")
-
-
-def _refuse_negative(value: float, name: str) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name}: {value!r} is not a non-negative number")

@@ -6,14 +6,13 @@ analyses take. Nothing here is an estimate of real annotators: the spreads are a
 as good as they are.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_share, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_negative, refuse_share, vector
 from analysis.stats.choice_simulation import draw_agents
 from analysis.stats.results import Record
 
@@ -104,7 +103,7 @@ def spa_answers(
     [0.0]
     """
     _refuse_counts(n_annotators=n_annotators, runs=runs, rounding=rounding)
-    _refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
+    refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
     refuse_share(acquiescence_share, "acquiescence_share")
     refuse_share(excluded_share, "excluded_share")
     wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
@@ -147,7 +146,7 @@ def likert_ratings(
     ((10, 40, 3, 2), (40, 3), True)
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    _refuse_negative(
+    refuse_negative(
         annotator_sd=annotator_sd,
         prompt_sd=prompt_sd,
         annotator_taste_sd=annotator_taste_sd,
@@ -199,7 +198,7 @@ def continuous_ratings(
     ((5, 30, 4, 2), (5, 30))
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    _refuse_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
+    refuse_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
     refuse_share(violating_share, "violating_share")
     means = _within(vector(utilities, "utilities"), (0.0, 1.0), "utilities")
     if low_percent >= high_percent:
@@ -250,7 +249,7 @@ def human_like_ratings(
     True
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    _refuse_negative(
+    refuse_negative(
         annotator_sd=annotator_sd,
         annotator_d_prime_sd=annotator_d_prime_sd,
         text_sd=text_sd,
@@ -294,7 +293,7 @@ def choice_answers(
     ((20, 200, 5), True)
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    _refuse_negative(annotator_sd=annotator_sd)
+    refuse_negative(annotator_sd=annotator_sd)
     items, n_distinct = _assigned(n_annotators, n_each, n_items, "n_items")
     agents = draw_agents(
         mean_difficulty,
@@ -409,9 +408,3 @@ def _refuse_counts(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1 or count != int(count):
             raise ValueError(f"{name}: {count!r} is not a whole number of at least 1")
-
-
-def _refuse_negative(**amounts: float) -> None:
-    for name, amount in amounts.items():
-        if not (math.isfinite(amount) and amount >= 0):
-            raise ValueError(f"{name}: {amount!r} is not a non-negative number")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, refuse_level, refuse_negative
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
 from analysis.stats.metrics._tables import OutputPairs, ScoreTables
 from analysis.stats.results import Estimate, Warning
@@ -86,8 +86,8 @@ def tie_calibrated_accuracy(
     (1.0, 0.05)
     """
     refuse_level(level)
-    if threshold is not None and not (np.isfinite(threshold) and threshold >= 0):
-        raise ValueError(f"threshold: {threshold!r} is not a non-negative number")
+    if threshold is not None:
+        refuse_negative(threshold=threshold)
     tables = ScoreTables.of(human, metric)
     pairs = OutputPairs.of(tables, grouping)
     common: dict[str, Any] = {

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from analysis.stats.arrays import FloatArray, refuse_level
+from analysis.stats.arrays import FloatArray, refuse_level, refuse_negative
 from analysis.stats.power._search import least_effect, least_n, refuse_family
 from analysis.stats.quadrature import gauss_legendre
 
@@ -44,8 +44,7 @@ def detectable_effect(
     """
     refuse_level(power)
     refuse_family(tests)
-    if sd < 0 or not math.isfinite(sd):
-        raise ValueError(f"sd: {sd!r} is not a non-negative number")
+    refuse_negative(sd=sd)
     level = significance / tests
 
     def shortfall(effect: float) -> float:
