@@ -1,0 +1,122 @@
+"""From the panel's link to its approval, over the panels' real protocols: stand-ins on this machine, a dropped reply on the way."""
+
+import pytest
+from django.test import Client
+
+from annotators.channels import REGISTRY
+from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
+from annotators.panels.orders import give
+from annotators.panels.reconcile import counts
+from annotators.panels.secrets import keep
+from annotators.panels.work import ask_soon
+from annotators.receipts import receipt_of
+from studies import jobs
+from studies.models import Job
+from tests import conftest
+from tests.builders import spa_study, user
+from tests.players import answered
+
+from .fake_mturk import FakeMTurk
+from .fake_prolific import TOKEN, FakeProlific
+
+pytestmark = pytest.mark.django_db
+PEOPLE = {name: f"{n:x}f1a" * 6 for n, name in enumerate(("done", "half", "gone"), 1)}
+
+
+def recruited(channel: str, secrets: dict, **settings) -> Recruitment:
+    made = Recruitment.objects.create(study=spa_study(user("owner")), channel=channel, settings=settings)
+    keep(made, secrets)
+    return made
+
+
+def came(recruitment, **parameters) -> Assignment:
+    """Somebody follows the panel's link and presses Start."""
+    answer = Client().post(
+        f"/e/{recruitment.key}/",
+        {"start": "1", "agree": "1"},
+        QUERY_STRING="&".join(f"{k}={v}" for k, v in parameters.items()),
+    )
+    assert answer.status_code == 302, answer.content
+    return Assignment.objects.get(code=answer.url.split("/")[2])
+
+
+def finished(assignment) -> str:
+    """They answer every page; gives the last one."""
+    while answered(assignment).following is not None:
+        pass
+    return Client().get(f"/p/{assignment.code}/done/").content.decode()
+
+
+def asked(recruitment, **how) -> dict:
+    jobs.run(ask_soon(recruitment, user("owner"), **how).pk)
+    # The next one is a job of its own, however soon it comes.
+    Job.objects.filter(kind="panel").update(request_token=None)
+    return counts(recruitment)
+
+
+def test_prolific(settings):
+    with FakeProlific() as fake:
+        settings.PROLIFIC_API = fake.url
+        recruitment = recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ", code_screened_out="B3T4RW")
+        task = fake.study()
+        PanelTask.objects.create(recruitment=recruitment, external_id=task)
+        session = {name: fake.take(task, person) for name, person in PEOPLE.items()}
+        mine = {
+            name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name]) for name, person in PEOPLE.items()
+        }  # fmt: skip
+        assert "cc=A2K7PQ" in finished(mine["done"])
+        for name in ("done", "half"):
+            fake.send(session[name], "A2K7PQ")
+        fake.submissions[session["gone"]]["status"] = "RETURNED"
+        assert asked(recruitment) == {"matched": 1, "left": 1, "orphan": 1}
+        trust = dict(Assignment.objects.values_list("code", "trust"))
+        assert [trust[mine[name].code] for name in PEOPLE] == ["confirmed", "claimed", "claimed"]
+        assert Assignment.objects.get(code=mine["gone"].code).released_reason == "returned"
+        fake.faults.append((f"POST /submissions/{session['done']}/transition/", "drop after"))
+        asked(recruitment, approves=True)
+        assert PanelOrder.objects.get().state == "sent"
+        assert asked(recruitment, approves=True) == {"decided": 1, "left": 1, "orphan": 1}
+        assert PanelOrder.objects.get().state == "done"
+        told = [path for path, _ in fake.calls if path.startswith("POST") and "transition" in path]
+        assert len(told) == 1 and fake.submissions[session["done"]]["status"] == "APPROVED"
+
+
+def test_mechanical_turk(settings):
+    try:
+        import boto3  # noqa: F401 - whether it is there is all that is asked
+    except ImportError:
+        conftest.lacking("boto3 is not installed")
+    fake = FakeMTurk()
+    try:
+        settings.MTURK_ENDPOINT_URL, settings.SITE_URL = fake.url, "https://eval.example.org"
+        recruitment = recruited("mturk", {"key_id": "key", "key": "secret"})
+        give(
+            recruitment, "publish", "publish-1", title="Read", description="Say which.", url="https://eval.example.org/e/k/",
+            reward="1.25", currency="USD", minutes=10, places=9, name="stories",
+        )  # fmt: skip
+        assert asked(recruitment) == {} and PanelTask.objects.get().places == 9
+        (hit,) = fake.hits
+        # One id of the panel: returned by the first worker, who finishes all the same, and given to a second.
+        session = fake.accept(hit, "A1FIRST")
+        first = came(
+            recruitment, assignmentId=session, hitId=hit, workerId="A1FIRST", turkSubmitTo="https://www.mturk.com"
+        )
+        finished(first)
+        fake.accept(hit, "A2SECOND", session)
+        second = came(
+            recruitment, assignmentId=session, hitId=hit, workerId="A2SECOND", turkSubmitTo="https://www.mturk.com"
+        )
+        page = finished(second)
+        assert 'action="https://www.mturk.com/mturk/externalSubmit"' in page and receipt_of(second.code) in page
+        way_back = REGISTRY["mturk"].way_back(recruitment, "complete", second.external_ids, receipt_of(second.code))
+        fake.submit(dict(way_back.fields))
+        assert asked(recruitment) == {"matched": 1}
+        assert dict(Assignment.objects.values_list("code", "trust")) == {
+            first.code: "claimed",
+            second.code: "confirmed",
+        }
+        assert asked(recruitment, approves=True) == {"decided": 1}
+        assert fake.assignments[session]["AssignmentStatus"] == "Approved" and len(fake.hits) == 1
+        assert PanelTask.objects.count() == 1
+    finally:
+        fake.close()
