@@ -10,14 +10,16 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from studies.wish import Wish
+
 GRACE_SECONDS = 25
+LOOK_SECONDS = 0.5
 TOO_OFTEN = 5
 WITHIN_SECONDS = 60
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -60,14 +62,14 @@ def say(*words: str) -> None:
 
 def supervise(children: list[Child]) -> int:
     """Run the children until a signal comes or one of them will not live. Gives the exit code."""
-    asked = threading.Event()
+    asked = Wish()
     for number in SIGNALS:
         signal.signal(number, lambda *_: asked.set())
     for child in children:
         child.start()
     os.environ.pop("HEVAL_ANNOUNCE", None)  # said once, not again by a child that is started again
     code = 0
-    while not asked.wait(0.5):
+    while not asked.wait(LOOK_SECONDS):
         for child in children:
             if child.process.is_alive():
                 continue

@@ -40,6 +40,7 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.module_loading import autodiscover_modules
 
 from .models import Job
+from .wish import Wish
 
 logger = logging.getLogger("heval.jobs")
 
@@ -95,7 +96,7 @@ _is_loaded = False
 # Called after the commit of a submit, to tell workers. Each must return at once and raise nothing. Filled in ready().
 wakers: list[Callable[[], None]] = []
 # Set when the process should end: running jobs go back to waiting at their next progress.
-stopping = threading.Event()
+stopping = Wish()
 
 
 def register(kind: str, *, exclusive: bool = False, readable: tuple[type[Exception], ...] = ()):

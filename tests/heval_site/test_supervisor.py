@@ -1,6 +1,7 @@
 """`heval up`: two children that are kept alive, ended in good order, and not served twice from one home."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -58,6 +59,28 @@ def test_a_signal_ends_the_children_and_the_code_is_zero(supervised, number):
     process.send_signal(number)
     assert process.wait(10) == 0
     assert process.stderr.read() == ""
+
+
+def test_a_signal_is_heard_whenever_it_comes():
+    """A handler that asks for a lock may find it held by the very line that it interrupts, and wait for itself."""
+    script = (
+        "from heval_site import supervisor\n"
+        "supervisor.LOOK_SECONDS = 1e-6\n"
+        "class Children(list):\n"
+        "    def __iter__(self):\n"
+        "        if not vars(self): print(flush=True)\n"
+        "        self.are_begun = True\n"
+        "        return iter(())\n"
+        "for _ in range(300): supervisor.supervise(Children())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        heard = 0
+        while heard < 300 and select.select([process.stdout], [], [], 5)[0]:
+            heard += os.read(process.stdout.fileno(), 100).count(b"\n")
+            time.sleep(heard / 300 * 0.002)
+            process.send_signal(signal.SIGTERM)
+        process.kill()
+    assert heard >= 300
 
 
 def test_a_child_that_dies_is_started_again(supervised):
