@@ -107,7 +107,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.follow("Add a section")
     reader.tick("SPA: system-level probabilistic assessment")
     reader.press("Save")
-    reader.fill("M", "4")
+    reader.fill("Prompts for an annotator (m)", "4")
     reader.press("Save and continue editing")
     reader.press("Write them")
     reader.press("Save")

@@ -448,11 +448,11 @@ def _m_in_words(protocol) -> dict[str, dict[str, str]]:
     most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
     if not protocol.has_items:
         return {
-            "labels": {"m": "shown (m)"},
+            "labels": {"m": "Shown (m)"},
             "help_texts": {"m": "0: this protocol shows nothing beside its questions."},
         }
     words = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
-    return {"labels": {"m": f"{protocol.m_counts} for an annotator (m)"}, "help_texts": {"m": words}}
+    return {"labels": {"m": f"{protocol.m_counts.capitalize()} for an annotator (m)"}, "help_texts": {"m": words}}
 
 
 def _in_words(protocol, section) -> list[tuple[str, str]]:

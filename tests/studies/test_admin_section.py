@@ -121,7 +121,7 @@ def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug
     section = Section.objects.create(study=study, position=9, protocol=slug, m=5 if protocol.has_items else 0)
     html = client.get(url_of(section)).content.decode()
     assert ">M:<" not in html
-    words = f"{protocol.m_counts} for an annotator (m)" if protocol.has_items else "shown (m)"
+    words = f"{protocol.m_counts.capitalize()} for an annotator (m)" if protocol.has_items else "Shown (m)"
     assert f">{words}:</label>" in html
     if protocol.has_items:
         assert "From 1 to 100, by default 5." in html
