@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django.conf import settings
 
@@ -38,3 +38,10 @@ def panel_id(annotator: Annotator) -> str | None:
     """The raw id, or None where it was never known or is erased."""
     ciphertext = PanelIdentity.objects.filter(annotator=annotator).values_list("ciphertext", flat=True).first()
     return _cipher().decrypt(bytes(ciphertext)).decode() if ciphertext else None
+
+
+def panel_ids(annotators: Iterable[int]) -> dict[int, str]:
+    """The raw ids of many, by annotator; those that were never known or are erased are left out."""
+    cipher = _cipher()
+    kept = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
+    return {pk: cipher.decrypt(bytes(text)).decode() for pk, text in kept.values_list("annotator", "ciphertext")}

@@ -101,7 +101,7 @@ def filled(route: str, w) -> str:
     parts = {
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",
-        "<slug:slug>": "image_makers", "<int:order>": w["order"].pk,
+        "<slug:slug>": "image_makers", "<int:order>": w["order"].pk, "<int:task>": 1,
         "<str:form>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():

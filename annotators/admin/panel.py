@@ -10,11 +10,13 @@ from studies.admin.access import EDIT, study_or_404
 from studies.models import Job
 
 from ..channels import REGISTRY
+from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
-from ..panels import work
-from ..panels.models import PanelOrder, PanelSubmission
+from ..panels import BulkText, Order, work
+from ..panels.models import PanelOrder, PanelSubmission, PanelTask
 from ..panels.orders import cancel, decide
+from ..panels.publishing import CannotPublish, cost_of, hindrances, link_of, per_hour, publish, stop, warnings
 from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, take_in, unseen, with_class
 from ..panels.secrets import NoService, keep, names_kept, service_of
 
@@ -57,6 +59,36 @@ class ExportForm(forms.Form):
             raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
 
 
+class PublishForm(forms.Form):
+    """What the panel is told. ``seen`` says for which values the cost was shown: others are shown first."""
+
+    title = forms.CharField(max_length=120, help_text="Of the task, at the panel. Name no system.")
+    description = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 4}))
+    places = forms.IntegerField(min_value=1, max_value=10_000, label="people")
+    minutes = forms.IntegerField(min_value=1, max_value=1440, label="minutes that it takes")
+    reward = forms.DecimalField(
+        min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay of one person"
+    )
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, recruitment: Recruitment, *args):
+        study = recruitment.study
+        reward = recruitment.reward if recruitment.reward is not None else study.reward
+        super().__init__(
+            *args,
+            initial={
+                "title": study.public_title, "description": study.purpose[:2000], "places": recruitment.wanted or study.target_n,
+                "minutes": study.minutes, "reward": reward,
+            },
+        )  # fmt: skip
+        self.fields["reward"].help_text = f"In {recruitment.currency or study.currency}."
+
+    @property
+    def shown(self) -> str:
+        """The values of which a cost is shown."""
+        return "{places} x {reward}, {minutes}".format(**self.cleaned_data)
+
+
 class PanelPages:
     """For the admin of recruitments."""
 
@@ -64,6 +96,8 @@ class PanelPages:
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/panel/", wrap(self.panel), name="annotators_panel"),
+            path("<int:pk>/panel/publish/", wrap(self.panel_publish), name="annotators_panel_publish"),
+            path("<int:pk>/panel/task/<int:task>/", wrap(self.panel_task), name="annotators_panel_task"),
             path("<int:pk>/panel/order/<int:order>/", wrap(self.panel_order), name="annotators_panel_order"),
             *super().get_urls(),
         ]
@@ -137,12 +171,68 @@ class PanelPages:
         return {
             "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
             "looked": looked, "looked_classes": _told(looked.classes) if looked else [], "classes": _told(found),
-            "matched": found.get("matched", 0),
+            "matched": found.get("matched", 0), "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
+            "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
             "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
-            "may_ask": bool(names_kept(recruitment)),
+            "may_ask": bool(names_kept(recruitment)), "may_publish": channel.publishes and bool(names_kept(recruitment)),
             "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
         }  # fmt: skip
+
+    def panel_publish(self, request, pk):
+        """What publishing costs and what speaks against it; published is only what was shown."""
+        recruitment = self._recruitment(request, pk)
+        if not REGISTRY[recruitment.channel].publishes or not names_kept(recruitment):
+            raise Http404("Nothing can be published from here.")
+        form, cost, told = PublishForm(recruitment), None, []
+        if request.method == "POST":
+            form = PublishForm(recruitment, request.POST.copy())
+            if form.is_valid():
+                wanted = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
+                was_shown = form.cleaned_data["seen"] == form.shown
+                if "publish" in request.POST and was_shown and self._published(request, recruitment, wanted):
+                    return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
+                cost = cost_of(recruitment, wanted["reward"], wanted["places"])
+                told = warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
+                form.data["seen"] = form.shown
+        context = {
+            "title": "Publish at the panel", "recruitment": recruitment, "channel": REGISTRY[recruitment.channel], "form": form,
+            "cost": cost, "warnings": told, "hindrances": hindrances(recruitment), "link": link_of(recruitment),
+            "currency": recruitment.currency or recruitment.study.currency,
+            "hourly": per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
+        }  # fmt: skip
+        return acts.render(
+            request,
+            self.admin_site,
+            "admin/annotators/publish.html",
+            recruitment.study,
+            context,
+            status=400 if form.errors else 200,
+        )
+
+    def _published(self, request, recruitment, wanted) -> bool:
+        try:
+            publish(recruitment, request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
+        except CannotPublish as words:
+            messages.warning(request, str(words))
+            return False
+        work.ask_soon(recruitment, request.user)
+        messages.success(request, "The order to publish is given. Load this page again in a moment.")
+        return True
+
+    def panel_task(self, request, pk, task):
+        """POST: nobody new shall come from this task."""
+        recruitment = self._recruitment(request, pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = PanelTask.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=task).first()
+        if row is None:
+            raise Http404("There is no such task.")
+        stop(row, request.user)
+        if names_kept(recruitment):
+            work.ask_soon(recruitment, request.user)
+        messages.success(request, "The order to stop is given. Who is at work can finish.")
+        return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
     def panel_order(self, request, pk, order):
         """POST: take an order back, or say what became of one of which nobody knows."""
@@ -161,6 +251,18 @@ class PanelPages:
         if not is_done:
             messages.warning(request, "That cannot be done any more: the order stands otherwise now.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
+
+
+def _bulk(recruitment: Recruitment, channel) -> list[BulkText]:
+    """The approval of everybody whose work came both here and there, as text for the panel's own form."""
+    rows = with_class(recruitment).filter(standing="matched").select_related("task").order_by("pk")
+    people = panel_ids(rows.values_list("annotator", flat=True))
+    return channel.bulk([
+        Order("approve", f"approve-{row.pk}", {
+            "task": row.task.external_id if row.task else "", "submission": row.external_id, "person": people[row.annotator_id], "message": "",
+        })
+        for row in rows if row.annotator_id in people
+    ])  # fmt: skip
 
 
 def _told(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:

@@ -80,6 +80,8 @@ class Channel:
     is_on_by_default = True
     # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
     secrets: ClassVar[Mapping[str, str]] = {}
+    # Whether ``service`` can publish.
+    publishes = False
     # Whether ``read_export`` knows the panel's file.
     reads_exports = False
     # What a researcher must know before choosing it, with its date.

@@ -12,8 +12,9 @@ from studies.models import Job, Study
 
 from ..models import Recruitment
 from . import Busy, Refused, Unclear
-from .models import PanelSubmission, PanelTask
+from .models import PanelSubmission
 from .orders import give, send_due
+from .publishing import tasks_of
 from .reconcile import Summary, take_in, with_class
 from .secrets import service_of
 
@@ -32,7 +33,7 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     service = service_of(recruitment)
     if not is_dry:
         send_due(recruitment, service, progress)
-    tasks = list(PanelTask.objects.filter(recruitment=recruitment).values_list("external_id", flat=True))
+    tasks = list(tasks_of(recruitment).values_list("external_id", flat=True))
     shown = []
     try:
         for n, task in enumerate(tasks):

@@ -57,5 +57,6 @@ def speaks(monkeypatch, service: Service) -> None:
     monkeypatch.setattr(
         channel, "service", lambda self, recruitment, secrets: service if secrets.get("token") else None
     )
+    monkeypatch.setattr(channel, "publishes", True)
     monkeypatch.setattr(channel, "reads_exports", True)
     monkeypatch.setattr(channel, "read_export", read_export)

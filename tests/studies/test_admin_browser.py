@@ -70,8 +70,12 @@ def faults(page, rules=TAGS) -> list[str]:
 
 
 def look(page, url: str, name: str, dark: bool = False) -> list[str]:
-    found = []
     page.goto(url)
+    return look_here(page, name, dark)
+
+
+def look_here(page, name: str, dark: bool = False) -> list[str]:
+    found = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         found += [f"{name} at {width}: {fault}" for fault in faults(page)]
@@ -129,6 +133,10 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
         order = give(recruitment, "bonus", name, amount="1.50", currency="USD", reason="r")
         PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
+    page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")
+    page.get_by_role("button", name="See what it costs").click()
+    assert "an hour" in page.content()
+    found += look_here(page, "publish", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
     found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")
     found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")

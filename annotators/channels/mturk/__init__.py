@@ -167,6 +167,7 @@ class Amazon(ExternalQuestion):
     environment = ""
     secrets: ClassVar = {"key_id": "access key id", "key": "secret access key"}
     reads_exports = True
+    publishes = True
     origins: ClassVar[tuple[str, ...]] = ()
     refusals = Refusals(
         categories={"work": "the work was not done as the HIT asked; name what, with evidence"},

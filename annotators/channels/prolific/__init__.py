@@ -62,6 +62,7 @@ class Prolific(Channel):
     settings_form = ProlificSettings
     secrets: ClassVar = {"token": "API token"}
     reads_exports = True
+    publishes = True
     refusals = REFUSALS
 
     def arrive(self, recruitment, parameters):

@@ -1,0 +1,127 @@
+"""Publishing at a panel: what it costs, what speaks against it, and the order."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from studies.models import Study
+
+from ..channels import REGISTRY
+from ..models import Assignment, Recruitment
+from . import Fee
+from .models import PanelOrder, PanelTask
+from .orders import give
+
+State = PanelOrder.State
+
+
+class CannotPublish(Exception):
+    """Something stands against publishing now; the words say what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What so many people cost, before anybody's bonus: ``fees`` empty where the panel alone knows them."""
+
+    people: int
+    reward: Decimal
+    fees: tuple[Fee, ...]
+
+    @property
+    def rewards(self) -> Decimal:
+        return self.reward * self.people
+
+    @property
+    def total(self) -> Decimal:
+        return self.rewards + sum((fee.amount for fee in self.fees), Decimal(0))
+
+
+def cost_of(recruitment: Recruitment, reward: Decimal, people: int) -> Cost:
+    """Rewards and fees of so many people by this recruitment's panel."""
+    return Cost(people, reward, REGISTRY[recruitment.channel].fees(recruitment, reward, people))
+
+
+def per_hour(reward: Decimal, minutes: int) -> Decimal:
+    """What a reward comes to an hour.
+
+    >>> per_hour(Decimal("1.25"), 10)
+    Decimal('7.50')
+    """
+    return (reward * 60 / minutes).quantize(Decimal("0.01"))
+
+
+def hindrances(recruitment: Recruitment) -> list[str]:
+    """What must be mended before anybody may be sent here."""
+    found = list(REGISTRY[recruitment.channel].problems(recruitment))
+    if recruitment.study.state != Study.State.LAUNCHED:
+        found.append("The study is not launched: people would come to a closed door.")
+    if recruitment.stopped_at:
+        found.append("This link is stopped.")
+    if not settings.SITE_URL.startswith("https://"):
+        found.append("Panels send people to addresses that begin with https:// alone: SITE_URL has another one.")
+    return found
+
+
+def warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
+    """What a careful researcher would want to know before paying."""
+    study, found = recruitment.study, []
+    if study.wage_per_hour and (hourly := per_hour(reward, minutes)) < study.wage_per_hour:
+        found.append(f"{reward} for {minutes} minutes is {hourly} an hour. The study declares {study.wage_per_hour}.")
+    if study.usual_seconds and (taken := round(study.usual_seconds / 60)) > minutes:
+        found.append(f"Those who have submitted took {taken} minutes, median. {minutes} are announced.")
+    declared = recruitment.reward if recruitment.reward is not None else study.reward
+    if declared is not None and declared != reward:
+        found.append(f"The study's first page says {declared}, and the panel would say {reward}.")
+    if study.target_n and places > study.target_n:
+        found.append(
+            f"{places} places at the panel, and {study.target_n} are wanted here: the others come to a full study."
+        )
+    return found
+
+
+def link_of(recruitment: Recruitment) -> str:
+    """The address that the panel sends people to, with the panel's own placeholders in it."""
+    base = f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
+    return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
+
+
+def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
+    """Order it: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``. Pressed twice it is one order.
+
+    Raises CannotPublish.
+    """
+    if found := hindrances(recruitment):
+        raise CannotPublish(" ".join(found))
+    values = wanted | {
+        "reward": f"{wanted['reward']:.2f}",
+        "url": link_of(recruitment),
+        "name": f"heval {recruitment.key}",
+    }
+    published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
+    ended = published.filter(state__in=[State.DONE, State.REFUSED, State.CANCELLED]).count()
+    try:
+        return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
+    except ValueError:
+        raise CannotPublish("An order to publish with other values has not ended yet.") from None
+
+
+def stop(task: PanelTask, by=None) -> PanelOrder:
+    """Nobody new comes from this task; who is at work can finish."""
+    return give(task.recruitment, "stop", f"stop-{task.pk}", by=by, task=task.external_id)
+
+
+def tasks_of(recruitment: Recruitment) -> QuerySet[PanelTask]:
+    """The recruitment's tasks at its panel. Where none was published from here, those that its people's addresses name."""
+    mine = PanelTask.objects.filter(recruitment=recruitment)
+    if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():
+        came = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()
+        named = set(came.values_list("external_ids__task", flat=True).distinct()) - {""}
+        new = sorted(named - set(mine.values_list("external_id", flat=True)))
+        PanelTask.objects.bulk_create(
+            (PanelTask(recruitment=recruitment, external_id=name) for name in new), ignore_conflicts=True
+        )
+    return mine.order_by("pk")

@@ -1,0 +1,154 @@
+"""Publishing at a panel: the cost is seen first, what stands against it is told, and it happens once."""
+
+from decimal import Decimal
+
+import pytest
+
+from annotators.channels import REGISTRY
+from annotators.models import PanelOrder, PanelTask, Recruitment
+from annotators.panels.publishing import CannotPublish, cost_of, hindrances, publish, tasks_of, warnings
+from annotators.panels.secrets import keep
+from studies import jobs, lifecycle
+from studies.models import Job, Study
+from tests.admin_pages import logged_in
+from tests.builders import draft_study, spa_study, user
+from tests.players import claimed, submitted
+
+from .fake_prolific import TOKEN, FakeProlific
+from .test_prolific_service import PERSON
+
+pytestmark = pytest.mark.django_db
+CODES = {"code_complete": "A2K7PQ"}
+FORM = {"title": "Rate stories", "description": "You read.", "places": "20", "minutes": "12", "reward": "2.50"}
+
+
+@pytest.fixture(autouse=True)
+def public(settings):
+    settings.SITE_URL = "https://eval.example.org"
+
+
+def recruitment_of(study=None, channel="prolific", **columns) -> Recruitment:
+    made = Recruitment.objects.create(
+        study=study or spa_study(user("owner")), channel=channel, settings=CODES, **columns
+    )
+    keep(made, {"token": TOKEN})
+    return made
+
+
+def wanted(**changes):
+    return {
+        "title": "t",
+        "description": "d",
+        "places": 9,
+        "minutes": 10,
+        "reward": Decimal("1.25"),
+        "currency": "GBP",
+    } | changes
+
+
+def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_again(settings):
+    with FakeProlific() as fake:
+        settings.PROLIFIC_API = fake.url
+        recruitment, client = recruitment_of(currency="GBP"), logged_in(user("owner"))
+        address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/"
+        assert "{{%PROLIFIC_PID%}}" in client.get(address).content.decode()
+        shown = client.post(address, FORM | {"publish": "1"}).content.decode()
+        assert "at least 50.00 GBP" in shown and "12.50 GBP" in shown and not PanelOrder.objects.exists()
+        assert 'name="seen" value="20 x 2.50, 12"' in shown
+        other = client.post(address, FORM | {"places": "200", "publish": "1", "seen": "20 x 2.50, 12"}).content.decode()
+        assert "at least 500.00 GBP" in other and "come to a full study" in other and not PanelOrder.objects.exists()
+        for _ in range(2):
+            assert client.post(address, FORM | {"publish": "1", "seen": "20 x 2.50, 12"}).status_code == 302
+        jobs.run(Job.objects.get(kind="panel").pk)
+        (study,) = fake.studies.values()
+        assert (study["total_available_places"], study["reward"], study["status"]) == (20, 250, "ACTIVE")
+        task = PanelTask.objects.get()
+        assert (task.external_id, task.places) == (study["id"], 20)
+        panel = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
+        assert study["id"] in client.get(panel).content.decode()
+        assert client.post(f"{panel}task/{task.pk}/").status_code == 302
+        Job.objects.update(request_token=None)
+        from annotators.panels.work import ask_soon
+
+        jobs.run(ask_soon(recruitment).pk)
+        task.refresh_from_db()
+        assert task.closed_at is not None and fake.studies[study["id"]]["status"] == "AWAITING REVIEW"
+        wrong = client.post(address, FORM | {"reward": "-1", "places": "0"})
+        assert wrong.status_code == 400 and PanelOrder.objects.filter(operation="publish").count() == 1
+
+
+def test_an_order_with_other_values_waits_for_the_first(settings):
+    recruitment = recruitment_of()
+    first = publish(recruitment, **wanted())
+    assert publish(recruitment, **wanted()) == first
+    with pytest.raises(CannotPublish, match="has not ended yet"):
+        publish(recruitment, **wanted(places=10))
+    PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
+    assert publish(recruitment, **wanted(places=10)).token != first.token
+
+
+def test_what_stands_against_publishing_is_told(settings):
+    assert hindrances(recruitment_of()) == []
+    settings.SITE_URL = "http://eval.example.org"
+    draft = Recruitment.objects.create(study=draft_study(owner=user("owner")), channel="prolific")
+    told = " ".join(hindrances(draft))
+    assert all(words in told for words in ("No code for those who completed", "not launched", "https://"))
+    with pytest.raises(CannotPublish, match="not launched"):
+        publish(draft, **wanted())
+    assert not PanelOrder.objects.exists()
+
+
+def test_warnings_compare_what_is_offered_with_what_was_declared():
+    study = spa_study(user("owner"), wage_per_hour="12.00", reward="2.50", target_n=6)
+    Study.objects.filter(pk=study.pk).update(usual_seconds=20 * 60)
+    recruitment = recruitment_of(Study.objects.get(pk=study.pk))
+    told = warnings(recruitment, Decimal("1.25"), 10, 30)
+    assert [words.split(".")[0][:9] for words in told] == ["1", "Those who", "The study", "30 places"]
+    assert "7.50 an hour" in told[0] and "took 20 minutes" in told[1]
+    assert warnings(recruitment, Decimal("2.50"), 12, 6) == [
+        "Those who have submitted took 20 minutes, median. 12 are announced."
+    ]
+
+
+def test_fees_are_a_sum_only_where_they_are_known():
+    recruitment = recruitment_of(channel="mturk")
+    cost = cost_of(recruitment, Decimal("1.25"), 100)
+    assert (cost.rewards, cost.total) == (Decimal("125.00"), Decimal("150.00"))
+    assert all(fee.source for fee in cost.fees)
+    assert cost_of(recruitment_of(recruitment.study), Decimal("1.25"), 100).fees == ()
+
+
+def test_a_task_made_by_hand_is_known_from_those_who_came():
+    recruitment = recruitment_of()
+    claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "task": "T7"})
+    claimed(recruitment.study, "V", recruitment, external_ids={"person": "V"})
+    assert (
+        [task.external_id for task in tasks_of(recruitment)]
+        == ["T7"]
+        == [task.external_id for task in tasks_of(recruitment)]
+    )
+    order = publish(recruitment, **wanted())
+    PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=order.made_at, ended_at=order.made_at)
+    claimed(recruitment.study, "U", recruitment, external_ids={"person": "U", "task": "T8"})
+    assert [task.external_id for task in tasks_of(recruitment)] == ["T7"]
+
+
+def test_approvals_are_offered_as_lines_to_those_without_a_token():
+    from annotators.panels import Seen
+    from annotators.panels.reconcile import take_in
+
+    recruitment = Recruitment.objects.create(
+        study=spa_study(user("owner")), channel="prolific", pool="panel", settings=CODES
+    )
+    submitted(
+        recruitment.study, PERSON, recruitment=recruitment, external_ids={"person": PERSON, "session": "5e1a" * 6}
+    )
+    take_in(recruitment, [Seen("", "5e1a" * 6, PERSON, "submitted")], "file")
+    page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
+    assert f">{PERSON}\n</textarea>" in page and "People to approve" in page
+    assert (
+        logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/").status_code
+        == 404
+    )
+    lifecycle.close(recruitment.study)
+    assert REGISTRY["prolific"].bulk([]) == []
