@@ -10,9 +10,10 @@ import contextlib
 import json
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from urllib.parse import parse_qs, urlsplit
+
+from .loopback import Loopback
 
 TOKEN = "a-token-of-nobody-0123456789"
 
@@ -22,7 +23,7 @@ class Refusal(Exception):
         self.status, self.detail, self.title = status, detail, title
 
 
-class FakeProlific:
+class FakeProlific(Loopback):
     def __init__(self):
         self.studies, self.submissions, self.groups, self.bulks = {}, {}, {}, {}
         self.calls: list[tuple[str, dict]] = []
@@ -263,40 +264,20 @@ class FakeProlific:
             return refusal.status, {}, json.dumps(words).encode()
         return None if kind == "drop after" else (201 if method == "POST" else 200, {}, json.dumps(answer).encode())
 
-    def __enter__(self):
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words):
-                pass
-
-            def do_GET(self):
-                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                handled = fake.handled(self.command, self.path, raw, self.headers.get("Authorization", ""))
-                if handled is None:
-                    self.close_connection = True
-                    return
-                status, headers, answer = handled
-                self.send_response(status)
-                sent = {"Content-Type": "application/json", "Content-Length": str(len(answer))} | headers
-                for name, value in sent.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    self.wfile.write(answer)
-
-            do_POST = do_PATCH = do_GET
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        return self
-
-    def __exit__(self, *broken):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def handle(self, handler):
+        raw = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        handled = self.handled(handler.command, handler.path, raw, handler.headers.get("Authorization", ""))
+        if handled is None:
+            handler.close_connection = True
+            return
+        status, headers, answer = handled
+        handler.send_response(status)
+        sent = {"Content-Type": "application/json", "Content-Length": str(len(answer))} | headers
+        for name, value in sent.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            handler.wfile.write(answer)
 
 
 ROUTES = (

@@ -1,7 +1,5 @@
 """SONA's channel and its credit, against a stand-in that answers as SONA does: errors come with HTTP 200."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,6 +11,8 @@ from annotators.panels import Busy, Order, Refused, Unclear
 from tests.builders import recruitment, spa_study
 from tests.robots import Robot
 from tests.test_blinding import all_bytes, any_answer
+
+from .loopback import Loopback
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4
@@ -30,7 +30,7 @@ ERROR = "<a:Errors><a:APIErrorInfo><a:ErrorNumber>3</a:ErrorNumber><a:Message>In
 RESULT = "<a:Result><a:credit_status>{}</a:credit_status><a:experiment_id>123</a:experiment_id></a:Result>"
 
 
-class FakeSona:
+class FakeSona(Loopback):
     """One credit a sign-up, whatever is asked; ``next_answer`` comes once instead of the true one. 'drop' breaks the connection."""
 
     def __init__(self):
@@ -46,30 +46,12 @@ class FakeSona:
         answer, self.next_answer = self.next_answer or ANSWER.format(NO_ERROR + RESULT.format("G")), ""
         return answer
 
-    def __enter__(self):
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words):
-                pass
-
-            def do_GET(self):
-                answer = fake.answer(self.path)
-                if answer != "drop":
-                    self.send_response(fake.status)
-                    self.end_headers()
-                    self.wfile.write(answer.encode())
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        return self
-
-    def __exit__(self, *broken):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def handle(self, handler):
+        answer = self.answer(handler.path)
+        if answer != "drop":
+            handler.send_response(self.status)
+            handler.end_headers()
+            handler.wfile.write(answer.encode())
 
 
 @pytest.fixture
