@@ -35,8 +35,8 @@ class Command(BaseCommand):
             f"{summary.confirmed} confirmed, {summary.released} places given back"
         )
         for name, n in summary.classes.items():
-            what, todo = CLASSES[name]
-            self.stdout.write(f"{n:6} {what}{f'. {todo}' if todo else ''}")
+            what, advice = CLASSES[name]
+            self.stdout.write(f"{n:6} {what}{f'. {advice}' if advice else ''}")
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
 
