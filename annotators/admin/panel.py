@@ -151,10 +151,10 @@ class PanelPages:
     def _taken_in(self, request, recruitment, form):
         try:
             seen = REGISTRY[recruitment.channel].read_export(form.cleaned_data["file"])
+            return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry="take" not in request.POST)
         except ValueError as refused:
             form.add_error("file", str(refused))
             return None
-        return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry="take" not in request.POST)
 
     def _context(self, recruitment, channel, secrets, export, looked) -> dict:
         found = counts(recruitment)
@@ -257,12 +257,14 @@ def _bulk(recruitment: Recruitment, channel) -> list[BulkText]:
     """The approval of everybody whose work came both here and there, as text for the panel's own form."""
     rows = with_class(recruitment).filter(standing="matched").select_related("task").order_by("pk")
     people = panel_ids(rows.values_list("annotator", flat=True))
-    return channel.bulk([
-        Order("approve", f"approve-{row.pk}", {
-            "task": row.task.external_id if row.task else "", "submission": row.external_id, "person": people[row.annotator_id], "message": "",
-        })
-        for row in rows if row.annotator_id in people
-    ])  # fmt: skip
+    orders = {}
+    for row in rows:
+        if person := people.get(row.annotator_id):
+            task = row.task.external_id if row.task else ""
+            values = {"task": task, "submission": row.external_id, "person": person, "message": ""}
+            # The panel's forms know people: whoever sent two works to one task stands there once.
+            orders[task, person] = Order("approve", f"approve-{row.pk}", values)
+    return channel.bulk(list(orders.values()))
 
 
 def _told(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:

@@ -26,6 +26,7 @@ Trust, Released = Assignment.Trust, Assignment.Released
 SENT = (SUBMITTED, APPROVED, REJECTED)  # it reached the panel
 LEFT = (RETURNED, EXPIRED)
 ERASED = "erased-"
+LONGEST_ID = 64
 UNSENT_AFTER = timedelta(minutes=30)
 # What a panel tells of a submission, in our columns.
 KEPT = ("task", "state", "word", "receipt", "source", "started_at", "submitted_at", "decided_at", "decides_itself_at")
@@ -69,11 +70,18 @@ class Rehearsed(Exception):
 def take_in(recruitment: Recruitment, seen: Iterable[Seen], source: str, is_dry: bool = False) -> Summary:
     """Write down what the panel shows, and do what follows from it. Again with the same, it changes nothing.
 
-    ``is_dry``: only count what would change. One transaction: a panel that falls silent half-way has shown nothing.
+    ``is_dry``: only count what would change. One transaction: a panel that falls silent half-way has shown nothing. Raises ValueError
+    for a submission whose ids cannot be kept, by its number.
     """
     summary = Summary()
     left: list[tuple[int, str]] = []
     shown = list(seen)  # everything the network has to say, before the transaction
+    for n, one in enumerate(shown, 1):
+        for what, name in (("submission", one.submission), ("person", one.person), ("task", one.task)):
+            if len(name) > LONGEST_ID or "\x00" in name or not (name or what == "task"):
+                raise ValueError(
+                    f"Submission {n}: the {what}'s id is empty, longer than {LONGEST_ID} characters, or no text."
+                )
     try:
         with transaction.atomic():
             Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)

@@ -45,7 +45,10 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
                     progress(n, len(tasks), f"Reading submissions: {len(shown)}")
     except (Refused, Unclear, Busy) as words:
         raise Silent(f"The panel did not show its submissions: {words}") from words
-    return take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+    try:
+        return take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+    except ValueError as words:
+        raise Silent(str(words)) from words
 
 
 def work(job: Job, progress) -> dict:

@@ -109,6 +109,7 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     for wrong, words in (
         ("S1,W\n", "Row 1 has not three columns."),
         (b"\xff\xfe\x00", "not text in UTF-8"),
+        (f"{'S' * 65},W,submitted\n", "Submission 1: the submission"),
         ("", "empty"),
     ):
         refused = exported(client, recruitment, wrong)

@@ -229,3 +229,12 @@ def test_what_needs_a_person_is_a_class_with_words():
     assert set(NEEDS_A_PERSON) < set(CLASSES) and all(
         what and CLASSES[name][1] for name, (what, _) in CLASSES.items() if name in NEEDS_A_PERSON
     )
+
+
+@pytest.mark.parametrize(
+    "odd", [Seen("T", "S" * 65, "W", SUBMITTED), Seen("T", "", "W", SUBMITTED), Seen("T", "S", "W\x00", SUBMITTED)]
+)
+def test_ids_that_cannot_be_kept_are_refused_by_number(recruitment, odd):
+    with pytest.raises(ValueError, match="Submission 2: the (submission|person)'s id"):
+        take_in(recruitment, [shown("V", "S1"), odd], "file")
+    assert not PanelSubmission.objects.exists()

@@ -46,11 +46,10 @@ class Command(BaseCommand):
             raise CommandError("This link's channel reads no exported files.")
         try:
             text = Path(name).read_text(encoding="utf-8-sig")
-            seen = channel.read_export(text)
+            return take_in(recruitment, channel.read_export(text), PanelSubmission.Source.FILE, is_dry)
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise CommandError(f"{name} is not text in UTF-8.") from None
         except ValueError as refused:
             raise CommandError(str(refused)) from None
-        return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry)
