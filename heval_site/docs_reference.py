@@ -262,7 +262,7 @@ COLUMNS = {
     **{f"Panel{kind}.recruitment": "For which link." for kind in ("Order", "Secret", "Submission", "Task")},
     "PanelOrder.ended_at": "When it was carried out, refused or taken back.",
     "PanelOrder.made_at": "When it was given.",
-    "PanelOrder.not_before": "Not to be sent before.",
+    "PanelOrder.not_before": "Not to be sent before; empty: at once.",
     "PanelOrder.operation": "What the panel shall do.",
     "PanelOrder.result": "What the panel answered.",
     "PanelOrder.sent_at": "When it was sent last; empty while it was never sent, or surely not carried out.",

@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
-                ("not_before", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("not_before", models.DateTimeField(blank=True, editable=False, null=True)),
                 ("words", models.TextField(blank=True)),
                 ("result", models.JSONField(blank=True, default=dict)),
                 ("made_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),

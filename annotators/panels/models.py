@@ -99,7 +99,7 @@ class PanelOrder(models.Model):
     values = models.JSONField(default=dict)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     tries = models.PositiveSmallIntegerField(default=0)
-    not_before = models.DateTimeField(db_default=Now())
+    not_before = moment()  # empty: at once
     words = models.TextField(blank=True)
     result = models.JSONField(default=dict, blank=True)
     by = optional_link(settings.AUTH_USER_MODEL)

@@ -77,7 +77,7 @@ def decide(order: PanelOrder, is_carried_out: bool, by) -> bool:
         if is_carried_out:
             is_decided = unclear.update(state=State.DONE, ended_at=Now())
         else:
-            is_decided = unclear.update(state=State.WAITING, not_before=Now(), tries=0)
+            is_decided = unclear.update(state=State.WAITING, not_before=None, tries=0)
         if is_decided:
             audit.record(
                 "decide order", study=order.recruitment.study, by=by, token=order.token, is_carried_out=is_carried_out
@@ -89,7 +89,8 @@ def due(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """Orders to be sent now, and sent ones whose answer is lost; the oldest first."""
     lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
     orders = PanelOrder.objects.filter(recruitment=recruitment)
-    return orders.filter(Q(state=State.WAITING) | lost, not_before__lte=Now()).order_by("pk")
+    may_be_sent = Q(not_before=None) | Q(not_before__lte=Now())
+    return orders.filter(Q(state=State.WAITING) | lost, may_be_sent).order_by("pk")
 
 
 def send_due(recruitment: Recruitment, service: Service, progress: Callable[[int, int, str], None]) -> dict[str, int]:
@@ -155,7 +156,9 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: Service) -> str:
 
 def _looked_up_later(order: PanelOrder, words: Exception, seconds: float) -> str:
     lost = Now() - timedelta(seconds=LOST_AFTER + 1)
-    _written(order, words=str(words)[:WORDS], sent_at=lost, not_before=Now() + timedelta(seconds=seconds))
+    # A moment that is now is not past yet within the same millisecond.
+    later = Now() + timedelta(seconds=seconds) if seconds else None
+    _written(order, words=str(words)[:WORDS], sent_at=lost, not_before=later)
     return State.SENT
 
 

@@ -104,6 +104,15 @@ def test_a_panel_that_asks_for_patience_is_left_alone(recruitment, paid):
     assert list(due(recruitment)) == [second] and first.sent_at is None and first.words == "Too many requests."
 
 
+def test_a_lost_answer_is_looked_up_at_once(recruitment, paid):
+    """Without a moment before which it is not: a moment that is now is not past yet in the same millisecond."""
+    panel, order = Pretend(), bonus(recruitment, paid)
+    panel.faults = ["lost before"]
+    sent(recruitment, panel)
+    order.refresh_from_db()
+    assert order.state == "sent" and order.not_before is None and list(due(recruitment)) == [order]
+
+
 def test_a_process_that_died_after_sending_is_no_second_payment(recruitment, paid):
     panel, order = Pretend(), bonus(recruitment, paid)
 
