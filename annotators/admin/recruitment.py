@@ -3,15 +3,16 @@
 from django import forms
 from django.conf import settings as site_settings
 from django.contrib import admin, messages
-from django.http import HttpResponseRedirect
-from django.urls import reverse
+from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import path, reverse
 
 from studies import audit
 from studies.admin import life
-from studies.admin.access import EDIT, Scoped, VisibleStudies, may, visible
+from studies.admin.access import EDIT, Scoped, VisibleStudies, may, study_or_404, visible
 from studies.forms import CleanWords, RowChoice, RowChoices, WithSettings, moment_field, settings_fields, with_settings
 from studies.models import Study
 
+from .. import doors
 from ..channels import REGISTRY, is_on
 from ..models import Recruitment
 from .panel import PanelPages
@@ -86,6 +87,26 @@ class RecruitmentAdmin(PanelPages, Scoped):
     search_fields = ("key", "pool")
     actions = None
     view_on_site = False
+
+    def get_urls(self):
+        return [
+            path("<int:pk>/door/", self.admin_site.admin_view(self.door), name="annotators_door"),
+            *super().get_urls(),
+        ]
+
+    def door(self, request, pk):
+        """POST: nobody new comes by this link, or people may again."""
+        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
+        if recruitment is None:
+            raise Http404("There is no such link.")
+        study_or_404(request, recruitment.study_id, EDIT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if "stop" in request.POST and doors.stop(recruitment, request.user):
+            self.message_user(request, "The link is stopped. Who is at work can finish, and is paid.", messages.SUCCESS)
+        elif "open" in request.POST and doors.reopen(recruitment, request.user):
+            self.message_user(request, "People may come by this link again.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
     def has_module_permission(self, request):
         return request.user.is_active and request.user.is_staff
@@ -172,6 +193,7 @@ class RecruitmentAdmin(PanelPages, Scoped):
                 "hidden_links": links[LINKS_SHOWN:],
                 "has_panel": bool(channel and (channel.secrets or channel.reads_exports)),
                 "troubles": channel.problems(obj) if channel else ["This channel is not installed."],
+                "may_stop": may(request, obj.study_id, EDIT),
                 "title": str(obj),
                 "subtitle": obj.study.title,
                 "show_save_and_add_another": False,

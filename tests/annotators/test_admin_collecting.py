@@ -314,6 +314,22 @@ def test_another_links_key_is_refused(client, study):
     assert "already exists" in errors_of(response)
 
 
+def test_a_link_is_stopped_and_opened_again_on_its_page(client, study):
+    made = builders.panel(study)
+    page, door = f"/admin/annotators/recruitment/{made.pk}/change/", f"/admin/annotators/recruitment/{made.pk}/door/"
+    assert "Stop this link" in client.get(page).content.decode()
+    assert client.post(door, {"stop": "1"})["Location"] == page
+    made.refresh_from_db()
+    shown = client.get(page).content.decode()
+    assert made.stopped_at and "nobody new comes by this link" in shown and "Open this link again" in shown
+    client.post(door, {"stop": "1"})  # pressed twice
+    client.post(door, {"open": "1"})
+    made.refresh_from_db()
+    assert made.stopped_at is None
+    verbs = AuditEvent.objects.filter(study=study, verb="stop link") | AuditEvent.objects.filter(verb="open link again")
+    assert sorted(verbs.values_list("verb", flat=True)) == ["open link again", "stop link"]
+
+
 def test_the_address_of_a_used_link_stays(client, study):
     made = builders.panel(study)
     players.claimed(study, "1", made)
