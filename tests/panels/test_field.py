@@ -124,6 +124,7 @@ FIELD = {
         "test_bad_input_annotators::test_the_answers_of_one_person_do_not_fit_the_page_of_another",
         "test_blinding::test_twins_that_differ_in_every_secret_give_the_same_bytes",
     ],
+    "programs that answer": ["panels/test_field::test_no_page_watches_people"],
     "a phone": [
         "annotators/test_pages_browser::test_no_page_has_an_accessibility_violation_or_scrolls_sideways",
         "annotators/test_pages_browser::test_on_a_phone_prompts_come_one_at_a_time_and_reload_returns_to_the_open_one",
@@ -259,3 +260,14 @@ def test_no_page_of_an_annotator_needs_a_window_of_its_own(path):
     """Frames of panels forbid them, and blockers close them. Links that open beside the page are a person's own click."""
     if not path.name.startswith("admin"):
         assert not WINDOWS.search(path.read_text())
+
+
+WATCHES = re.compile(r"paste|keyup|keypress|mousemove|touchmove|\bblur\b|focusout|honeypot")
+
+
+def test_no_page_watches_people():
+    """It would accuse those who dictate, use a screen reader, or write in another window."""
+    scripts = [path for path in ROOT.glob("static/*.js") if not path.name.startswith("admin")]
+    for path in [*scripts, *ROOT.glob("templates/annotate/**/*.html"), *ROOT.glob("templates/protocols/**/*.html")]:
+        assert not WATCHES.search(path.read_text()), path.name
+    assert WATCHES.search("on(document, 'paste', tell)")
