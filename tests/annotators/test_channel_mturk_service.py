@@ -12,10 +12,10 @@ from annotators.channels.mturk import service as making
 from annotators.channels.mturk.exported import read_batch
 from annotators.channels.mturk.money import fee_of, fees_of, hits_for
 from annotators.channels.mturk.service import endpoint_of, receipt_in
+from annotators.channels.mturk.stand_in import MTurkStandIn, Wrong
 from annotators.models import Recruitment
 from annotators.panels import APPROVED, OPERATIONS, REJECTED, SUBMITTED, UNKNOWN, Busy, Order, Refused, Unclear
 from tests.conftest import lacking
-from tests.panels.fake_mturk import FakeMTurk, Wrong
 
 URL = "https://eval.example.org/e/k/?a=1&b=2"
 PUBLISHED = {
@@ -26,9 +26,8 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def server():
-    server = FakeMTurk()
-    yield server
-    server.close()
+    with MTurkStandIn() as server:
+        yield server
 
 
 # Making one takes longer than all calls of a test.

@@ -7,10 +7,9 @@ import pytest
 
 from annotators.channels import REGISTRY
 from annotators.channels.prolific.service import ProlificService, completion_codes, is_theirs, minor
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Recruitment
 from annotators.panels import OPERATIONS, STATES, Busy, Order, Refused, Seen, Unclear
-
-from .fake_prolific import TOKEN, FakeProlific
 
 PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
 CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": "D5XNUV"}
@@ -19,7 +18,7 @@ REASON = "The text fields hold letters at random where two sentences were asked 
 
 @pytest.fixture
 def fake():
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         yield fake
 
 
@@ -290,6 +289,10 @@ def test_states_are_mapped_and_a_new_word_changes_nothing(fake, service, task):
 def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
     values = work(fake, task)
     fake.send(values["submission"], "A2K7PQ")
+    fake.submissions[values["submission"]] |= {
+        "started_at": "2026-11-20T10:00:00.000000Z",
+        "completed_at": "2026-11-20T10:20:00Z",
+    }
     (listed,) = service.submissions(task)
     assert listed == service.submission(values["submission"])
     assert listed == Seen(

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from annotators.channels import REGISTRY
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelTask, Recruitment
 from annotators.panels.publishing import CannotPublish, cost_of, hindrances, publish, tasks_of, warnings
 from annotators.panels.secrets import keep
@@ -14,7 +15,6 @@ from tests.admin_pages import logged_in
 from tests.builders import draft_study, spa_study, user
 from tests.players import claimed, submitted
 
-from .fake_prolific import TOKEN, FakeProlific
 from .test_prolific_service import PERSON
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def wanted(**changes):
 
 
 def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_again(settings):
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         recruitment, client = recruitment_of(currency="GBP"), logged_in(user("owner"))
         address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/"

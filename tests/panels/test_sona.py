@@ -8,11 +8,10 @@ from annotators.channels import OUTCOMES, REGISTRY
 from annotators.channels.sona.service import SonaService, grant, values_of
 from annotators.models import Assignment, Recruitment
 from annotators.panels import Busy, Order, Refused, Unclear
+from annotators.panels.stand_in import Loopback
 from tests.builders import recruitment, spa_study
 from tests.robots import Robot
 from tests.test_blinding import all_bytes, any_answer
-
-from .loopback import Loopback
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4

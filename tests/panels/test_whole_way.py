@@ -4,6 +4,8 @@ import pytest
 from django.test import Client
 
 from annotators.channels import REGISTRY
+from annotators.channels.mturk.stand_in import MTurkStandIn
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
 from annotators.panels.orders import give
 from annotators.panels.reconcile import counts
@@ -15,9 +17,6 @@ from studies.models import Job
 from tests import conftest
 from tests.builders import spa_study, user
 from tests.players import answered
-
-from .fake_mturk import FakeMTurk
-from .fake_prolific import TOKEN, FakeProlific
 
 pytestmark = pytest.mark.django_db
 PEOPLE = {name: f"{n:x}f1a" * 6 for n, name in enumerate(("done", "half", "gone"), 1)}
@@ -55,7 +54,7 @@ def asked(recruitment, **how) -> dict:
 
 
 def test_prolific(settings):
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         recruitment = recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ", code_screened_out="B3T4RW")
         task = fake.study()
@@ -86,8 +85,7 @@ def test_mechanical_turk(settings):
         import boto3  # noqa: F401 - whether it is there is all that is asked
     except ImportError:
         conftest.lacking("boto3 is not installed")
-    fake = FakeMTurk()
-    try:
+    with MTurkStandIn() as fake:
         settings.MTURK_ENDPOINT_URL, settings.SITE_URL = fake.url, "https://eval.example.org"
         recruitment = recruited("mturk", {"key_id": "key", "key": "secret"})
         give(
@@ -118,5 +116,3 @@ def test_mechanical_turk(settings):
         assert asked(recruitment, approves=True) == {"decided": 1}
         assert fake.assignments[session]["AssignmentStatus"] == "Approved" and len(fake.hits) == 1
         assert PanelTask.objects.count() == 1
-    finally:
-        fake.close()

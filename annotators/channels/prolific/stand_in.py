@@ -1,7 +1,7 @@
 """A stand-in for Prolific's service on this machine: its paths, bodies, states and errors, and what may go wrong on the way.
 
-    with FakeProlific() as fake:
-        task = fake.study(); fake.take(task, person); fake.faults.append(("POST /studies/", "drop after"))
+    with ProlificStandIn() as panel:
+        task = panel.study(); panel.take(task, person); panel.faults.append(("POST /studies/", "drop after"))
 
 A fault is met by the next request that begins as it says, once: "drop before" and "drop after" the effect, "429", "500".
 """
@@ -10,12 +10,21 @@ import contextlib
 import json
 import re
 import threading
+from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import count
 from urllib.parse import parse_qs, urlsplit
 
-from .loopback import Loopback
+from ...panels import UNKNOWN
+from ...panels.stand_in import StandIn, Visit
+from . import COMPLETE, PARAMETERS
+from .words import STATES
 
-TOKEN = "a-token-of-nobody-0123456789"
+TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - of a panel that does not exist
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
 
 class Refusal(Exception):
@@ -23,7 +32,10 @@ class Refusal(Exception):
         self.status, self.detail, self.title = status, detail, title
 
 
-class FakeProlific(Loopback):
+class ProlificStandIn(StandIn):
+    secrets = {"token": TOKEN}
+    shows_who_left = True
+
     def __init__(self):
         self.studies, self.submissions, self.groups, self.bulks = {}, {}, {}, {}
         self.calls: list[tuple[str, dict]] = []
@@ -50,7 +62,7 @@ class FakeProlific(Loopback):
     def take(self, study: str, person: str, status="ACTIVE") -> str:
         made = {
             "id": self.new_id(), "study_id": study, "participant": person, "status": status, "entered_code": None, "completed_at": None,
-            "started_at": "2026-11-20T10:00:00.000000Z", "bonus_payments": [], "return_requested": None,
+            "started_at": now(), "bonus_payments": [], "return_requested": None,
         }  # fmt: skip
         self.submissions[made["id"]] = made
         return made["id"]
@@ -59,8 +71,65 @@ class FakeProlific(Loopback):
         self.submissions[submission] |= {
             "status": "AWAITING REVIEW",
             "entered_code": code,
-            "completed_at": "2026-11-20T10:20:00Z",
+            "completed_at": now(),
         }
+
+    # The person's side, as a rehearsal asks for it
+
+    def person(self, number):
+        return f"{number + 0x5F1A00:024x}"
+
+    def _published(self) -> dict:
+        return next(made for made in reversed(self.studies.values()) if made["status"] == "ACTIVE")
+
+    def preview(self):
+        return self._published()["external_study_url"]
+
+    def accepted(self, person):
+        task = self._published()
+        session = self.take(task["id"], person)
+        address = task["external_study_url"]
+        for name, value in {"person": person, "task": task["id"], "session": session}.items():
+            address = address.replace("{{%" + PARAMETERS[name] + "%}}", value)
+        return Visit(person, session, address)
+
+    def sent(self, visit, way):
+        submission = self.submissions[visit.session]
+        if not way.url.startswith(COMPLETE):
+            return "The way back carries no code: at Prolific the person can only return the study, or be paid by hand."
+        entered = way.url.removeprefix(COMPLETE)
+        known = {one["code"]: one for one in self.studies[submission["study_id"]].get("completion_codes", [])}
+        if entered not in known:
+            return f"Prolific does not know the code {entered}: the study there was published with {', '.join(known) or 'none'}."
+        self.send(visit.session, entered)
+        action = known[entered]["actions"][0]
+        if action["action"] == "AUTOMATICALLY_APPROVE":
+            submission["status"] = "APPROVED"
+        elif action["action"] == "FIXED_SCREEN_OUT_PAYMENT":
+            submission["status"] = "SCREENED OUT"
+            submission["bonus_payments"].append(action["fixed_screen_out_reward"])
+        return ""
+
+    def given_back(self, visit):
+        self.submissions[visit.session]["status"] = "RETURNED"
+
+    def run_out(self, visit):
+        self.submissions[visit.session]["status"] = "TIMED-OUT"
+
+    def standing(self, visit):
+        return STATES.get(self.submissions[visit.session]["status"].replace("-", " "), UNKNOWN)
+
+    def bonus(self, visit):
+        return Decimal(sum(self.submissions[visit.session]["bonus_payments"])) / 100
+
+    def tasks(self):
+        return sum(made["status"] == "ACTIVE" for made in self.studies.values())
+
+    def loses_reply(self, operation):
+        self.faults.append((ORDERED[operation], "drop after"))
+
+    def throttles(self, operation):
+        self.faults.append((ORDERED[operation], "429"))
 
     def group(self) -> str:
         self.groups[made := self.new_id()] = []
@@ -178,7 +247,7 @@ class FakeProlific(Loopback):
         made = self.found(self.submissions, submission)
         if not body["request_return_reasons"]:
             raise Refusal(400, {"request_return_reasons": ["This field is required."]})
-        made["return_requested"] = "2026-11-21T10:00:00Z"
+        made["return_requested"] = now()
         return made
 
     def screen_out(self, study, *, body, query):
@@ -219,8 +288,7 @@ class FakeProlific(Loopback):
     def members(self, group, *, body, query):
         return {
             "results": [
-                {"participant_id": person, "datetime_created": "2026-11-21T10:00:00Z"}
-                for person in self.found(self.groups, group)
+                {"participant_id": person, "datetime_created": now()} for person in self.found(self.groups, group)
             ]
         }
 
@@ -280,21 +348,25 @@ class FakeProlific(Loopback):
             handler.wfile.write(answer)
 
 
+# What begins the request of an order, or of a look.
+ORDERED = {
+    "publish": "POST /studies/", "look": "GET /submissions/", "approve": "POST /submissions/", "bonus": "POST /submissions/bonus-payments/",
+}  # fmt: skip
 ROUTES = (
-    ("GET /users/me/", FakeProlific.me),
-    ("GET /studies/", FakeProlific.list_studies),
-    ("POST /studies/", FakeProlific.create_study),
-    ("GET /studies/*/", FakeProlific.get_study),
-    ("PATCH /studies/*/", FakeProlific.change_study),
-    ("GET /studies/*/cost/", FakeProlific.cost),
-    ("POST /studies/*/transition/", FakeProlific.transition_study),
-    ("POST /studies/*/screen-out-submissions/", FakeProlific.screen_out),
-    ("GET /submissions/", FakeProlific.list_submissions),
-    ("POST /submissions/bonus-payments/", FakeProlific.set_up_bonuses),
-    ("GET /submissions/*/", FakeProlific.get_submission),
-    ("POST /submissions/*/transition/", FakeProlific.transition_submission),
-    ("POST /submissions/*/request-return/", FakeProlific.request_return),
-    ("POST /bulk-bonus-payments/*/pay/", FakeProlific.pay),
-    ("GET /participant-groups/*/participants/", FakeProlific.members),
-    ("POST /participant-groups/*/participants/", FakeProlific.join),
+    ("GET /users/me/", ProlificStandIn.me),
+    ("GET /studies/", ProlificStandIn.list_studies),
+    ("POST /studies/", ProlificStandIn.create_study),
+    ("GET /studies/*/", ProlificStandIn.get_study),
+    ("PATCH /studies/*/", ProlificStandIn.change_study),
+    ("GET /studies/*/cost/", ProlificStandIn.cost),
+    ("POST /studies/*/transition/", ProlificStandIn.transition_study),
+    ("POST /studies/*/screen-out-submissions/", ProlificStandIn.screen_out),
+    ("GET /submissions/", ProlificStandIn.list_submissions),
+    ("POST /submissions/bonus-payments/", ProlificStandIn.set_up_bonuses),
+    ("GET /submissions/*/", ProlificStandIn.get_submission),
+    ("POST /submissions/*/transition/", ProlificStandIn.transition_submission),
+    ("POST /submissions/*/request-return/", ProlificStandIn.request_return),
+    ("POST /bulk-bonus-payments/*/pay/", ProlificStandIn.pay),
+    ("GET /participant-groups/*/participants/", ProlificStandIn.members),
+    ("POST /participant-groups/*/participants/", ProlificStandIn.join),
 )

@@ -9,12 +9,19 @@ import threading
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
-from html import escape
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from html import escape, unescape
 from itertools import count
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+from ...panels import EXPIRED, RETURNED, WORKING
+from ...panels.stand_in import StandIn, Visit
 
 NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2005-10-01/QuestionFormAnswers.xsd"
 SHARE = Decimal("1.2")
+ORDERED = {
+    "publish": "CreateHITWithHITType", "look": "ListAssignmentsForHIT", "approve": "ApproveAssignment", "bonus": "SendBonus",
+}  # fmt: skip
 
 
 class Wrong(Exception):
@@ -29,51 +36,36 @@ def now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-class FakeMTurk:
+class MTurkStandIn(StandIn):
     """``faults``: for an operation the kinds of its next calls: ok, drop_before, drop_after, throttle or fault."""
+
+    secrets = {"key_id": "A-REHEARSAL", "key": "a-key-of-nobody"}
+
+    def __init__(self):
+        self.begin()
 
     def begin(self):
         """As if nothing had ever been asked."""
         self.hits, self.kinds, self.lists, self.listed = {}, {}, {}, {}
         self.assignments, self.bonuses, self.tokens = {}, [], {}
+        self.left: dict[str, str] = {}
         self.calls, self.asked = Counter(), []
         self.faults: dict[str, list[str]] = {}
         self.balance = Decimal("10000")
         self.numbers, self.lock = count(1), threading.Lock()
-
-    def __init__(self):
-        self.begin()
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # an answer goes in two writes, and the second would wait
-
-            def log_message(self, *_):
-                pass
-
-            def do_POST(self):
-                fake.serve(self)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
     def name(self, prefix: str) -> str:
         return f"{prefix}{next(self.numbers):026d}"
 
     # The wire
 
-    def serve(self, handler):
+    def handle(self, handler):
         operation = handler.headers["X-Amz-Target"].removeprefix("MTurkRequesterServiceV20170117.")
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         scope = handler.headers["Authorization"]
-        assert "/us-east-1/mturk-requester/aws4_request" in scope and "SignedHeaders=content-type;host;" in scope, scope
+        if "/us-east-1/mturk-requester/aws4_request" not in scope or "SignedHeaders=content-type;host;" not in scope:
+            words = {"__type": "InvalidSignatureException", "Message": f"Not signed for this service: {scope}"}
+            return self.reply(handler, 400, words)
         with self.lock:
             self.asked.append((operation, body))
             fault = (self.faults.get(operation) or ["ok"]).pop(0) if self.faults.get(operation) else "ok"
@@ -115,7 +107,8 @@ class FakeMTurk:
     def once(self, asked: dict, made: str, code: str):
         """A token that was used is refused, with what it made."""
         token = asked.get("UniqueRequestToken")
-        assert token and len(token) <= 64, "a write without its token"
+        if not token or len(token) > 64:
+            raise Wrong("Each write has a token of its own, of at most 64 characters.")
         if token in self.tokens:
             raise Wrong(f'"{self.tokens[token]}" was made with this token already.', code)
         self.tokens[token] = made
@@ -147,6 +140,88 @@ class FakeMTurk:
             "AssignmentStatus": "Submitted", "SubmitTime": now(), "AutoApprovalTime": now() + delay,
             "Answer": f'<?xml version="1.0" encoding="UTF-8"?><QuestionFormAnswers xmlns="{NAMESPACE}">{cells}</QuestionFormAnswers>',
         }  # fmt: skip
+
+    # The worker, as a rehearsal asks for it
+
+    def person(self, number):
+        return f"A{number:013d}"
+
+    def _door(self, hit: str) -> tuple[str, str]:
+        """The study's address in a HIT's question, and where its last form goes."""
+        words = ElementTree.fromstring(self.hits[hit]["Question"])  # noqa: S314 - our own question, read back
+        if (found := next((one.text for one in words.iter() if one.tag.endswith("ExternalURL")), None)) is not None:
+            return found, ""
+        page = next(one.text for one in words.iter() if one.tag.endswith("HTMLContent"))
+        return unescape(page.partition('id="study" href="')[2].partition('"')[0]), page.partition('action="')[
+            2
+        ].partition('"')[0]
+
+    def _opened(self, hit: str, **ids) -> str:
+        address, _ = self._door(hit)
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(ids)}"
+
+    def preview(self):
+        hit = next(iter(self.hits))
+        return self._opened(hit, assignmentId="ASSIGNMENT_ID_NOT_AVAILABLE", hitId=hit)
+
+    def accepted(self, person):
+        held = Counter(one["HITId"] for name, one in self.assignments.items() if name not in self.left)
+        open_now = [
+            hit for hit, row in self.hits.items() if held[hit] < row["MaxAssignments"] and row["Expiration"] > now()
+        ]
+        if not open_now:
+            raise Wrong("No HIT has an assignment left.")
+        session = self.accept(open_now[0], person)
+        address = self._opened(
+            open_now[0], assignmentId=session, hitId=open_now[0], workerId=person, turkSubmitTo="https://www.mturk.com"
+        )
+        return Visit(person, session, address)
+
+    def sent(self, visit, way):
+        _, posts_to = self._door(self.assignments[visit.session]["HITId"])
+        fields = dict(way.fields)
+        if posts_to and way.code:  # typed into the HIT's own form
+            fields = {"assignmentId": visit.session, "receipt": way.code}
+        elif not way.url.endswith("/mturk/externalSubmit"):
+            return "The last page submits nothing: the person has to return the HIT."
+        if fields.get("assignmentId") != visit.session:
+            return "The last form names another assignment than the one that was accepted."
+        try:
+            self.submit(fields)
+        except Wrong as wrong:
+            return str(wrong)
+        return ""
+
+    def given_back(self, visit):
+        self.left[visit.session] = RETURNED
+
+    def run_out(self, visit):
+        self.left[visit.session] = EXPIRED
+
+    def standing(self, visit):
+        word = self.assignments[visit.session].get("AssignmentStatus")
+        return word.lower() if word else self.left.get(visit.session, WORKING)
+
+    def bonus(self, visit):
+        return sum(
+            (Decimal(one["BonusAmount"]) for one in self.bonuses if one["AssignmentId"] == visit.session), Decimal(0)
+        )
+
+    def tasks(self):
+        """HITs that were made together are one."""
+        mine = {
+            row["RequesterAnnotation"].partition(":")[0] or hit
+            for hit, row in self.hits.items()
+            if row["Expiration"] > now()
+        }
+        return len(mine)
+
+    def loses_reply(self, operation):
+        self.faults.setdefault(ORDERED[operation], []).append("drop_after")
+
+    def throttles(self, operation):
+        # The package itself tries five times before it says so.
+        self.faults.setdefault(ORDERED[operation], []).extend(["throttle"] * 5)
 
     def decide_itself(self, assignment: str) -> None:
         """The panel's own timer."""
@@ -261,6 +336,7 @@ class FakeMTurk:
         return self.page(asked, "QualificationTypes", rows)
 
     def AssociateQualificationWithWorker(self, asked):
-        assert asked["SendNotification"] is False, "workers are not written to"
+        if asked["SendNotification"] is not False:
+            raise Wrong("Workers are not to be written to.")
         self.listed[asked["QualificationTypeId"], asked["WorkerId"]] = asked["IntegerValue"]
         return {}
