@@ -321,3 +321,4 @@ from .panels.models import (  # noqa: E402, F401 - Django looks for models here,
     PanelSubmission,
     PanelTask,
 )
+from .pay.models import OutcomePay, Payment  # noqa: E402, F401 - as above

@@ -13,11 +13,13 @@ from annotators.models import (
     Assignment,
     Exclusion,
     Inquiry,
+    OutcomePay,
     PageVisit,
     PanelOrder,
     PanelSecret,
     PanelSubmission,
     PanelTask,
+    Payment,
     Recruitment,
     RecruitmentArm,
     Response,
@@ -263,6 +265,22 @@ CASES = {
     "panel_order_operation_is_known": lambda w: order(w, operation="steal"),
     "panel_order_that_left_has_a_time": lambda w: order(w, state="sent"),
     "panel_order_that_ended_has_a_time": lambda w: order(w, state="done", sent_at=NOW),
+    "outcome_pay_once_per_recruitment": lambda w: outcome_pay(w).save() or outcome_pay(w),
+    "outcome_pay_is_of_a_known_outcome_and_rule": lambda w: outcome_pay(w, rule="whim"),
+    "outcome_pay_has_an_amount_exactly_where_its_rule_is_one": lambda w: outcome_pay(w, amount=1),
+    "payment_number_once_per_kind": lambda w: payment(w).save() or payment(w),
+    "payment_is_the_only_one_of_its_order": lambda w: (
+        (sent := order(w)).save()
+        or payment(w, way="bonus", order=sent).save()
+        or payment(w, number=2, way="bonus", order=sent)
+    ),
+    "payment_is_above_zero": lambda w: payment(w, amount=0),
+    "payment_has_a_currency": lambda w: payment(w, currency=""),
+    "payment_is_of_a_known_kind_and_way": lambda w: payment(w, way="cheque"),
+    "payment_by_hand_has_no_order": lambda w: (sent := order(w)).save() or payment(w, order=sent),
+    "payment_ordered_has_an_order": lambda w: payment(w, way="bonus", state="ordered"),
+    "payment_that_ended_has_a_time": lambda w: payment(w, state="paid"),
+    "payment_that_nothing_promised_has_a_reason": lambda w: payment(w, kind="bonus"),
     "analysis_number_once_per_study": lambda w: AnalysisRun(
         study=w["study"],
         number=1,
@@ -310,6 +328,15 @@ def submission(w, **columns):
 
 def order(w, **columns):
     return PanelOrder(**{"recruitment": w["recruitment"], "operation": "stop", "token": "t"} | columns)
+
+
+def outcome_pay(w, **columns):
+    return OutcomePay(**{"recruitment": w["recruitment"], "outcome": "full", "rule": "all"} | columns)
+
+
+def payment(w, **columns):
+    usual = {"assignment": w["assignment"], "kind": "base", "amount": 1, "currency": "USD", "way": "hand"}
+    return Payment(**usual | columns)
 
 
 def violates(name, error) -> bool:
