@@ -8,7 +8,7 @@ export HEVAL_HOME ?= $(CURDIR)/state
 # What asks the database in its own way: places, answers, guards, drawing, jobs, imports, exports, reports of every protocol. Pages,
 # settings and forms need one.
 POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_contract_examples.py tests/annotators/test_import_answers.py tests/annotators/test_races.py \
-	tests/annotators/test_record.py tests/annotators/test_settle.py tests/annotators/test_tasks.py tests/annotators/test_admin_collecting.py \
+	tests/annotators/test_record.py tests/annotators/test_settle.py tests/annotators/test_tasks.py tests/annotators/test_admin_collecting.py tests/pay/test_book.py \
 	tests/heval_site \
 	tests/studies/test_bundle.py tests/studies/test_constraints.py tests/studies/test_draw.py tests/studies/test_guards.py \
 	tests/studies/test_jobs.py tests/studies/test_lifecycle.py tests/studies/test_admin_acts.py tests/test_robots.py \

@@ -84,6 +84,8 @@ class Channel:
     publishes = False
     # Whether ``read_export`` knows the panel's file.
     reads_exports = False
+    # How the panel pays, by its service or by its own forms (Payment.Way); none: people are paid by hand.
+    pays_by: frozenset[str] = frozenset()
     # What a researcher must know before choosing it, with its date.
     notice = ""
     # Origins that may frame the pages of this channel.

@@ -17,6 +17,7 @@ from .. import assign
 from ..channels import keyed
 from ..identity import keep_identities
 from ..models import Annotator, Assignment, PanelIdentity, Recruitment
+from ..pay import book
 from ..receipts import receipt_of
 from . import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING, Seen
 from .models import PanelSubmission, PanelTask
@@ -95,6 +96,7 @@ def take_in(recruitment: Recruitment, seen: Iterable[Seen], source: str, is_dry:
     # Places have locks of their own, in an order of their own.
     summary.released = sum(assign.release(pk, reason) for pk, reason in left)
     summary.classes = counts(recruitment)
+    book.settle(recruitment)
     return summary
 
 

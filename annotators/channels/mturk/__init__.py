@@ -168,6 +168,7 @@ class Amazon(ExternalQuestion):
     secrets: ClassVar = {"key_id": "access key id", "key": "secret access key"}
     reads_exports = True
     publishes = True
+    pays_by = frozenset({"approval", "bonus"})
     origins: ClassVar[tuple[str, ...]] = ()
     refusals = Refusals(
         categories={"work": "the work was not done as the HIT asked; name what, with evidence"},

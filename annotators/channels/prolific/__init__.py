@@ -63,6 +63,7 @@ class Prolific(Channel):
     secrets: ClassVar = {"token": "API token"}
     reads_exports = True
     publishes = True
+    pays_by = frozenset({"approval", "bonus", "screen_out"})
     refusals = REFUSALS
 
     def arrive(self, recruitment, parameters):

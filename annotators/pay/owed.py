@@ -1,0 +1,87 @@
+"""What is owed for an assignment, by how it ended. Reads alone; whether somebody is left out of an analysis is not asked here."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from studies.models import Study
+
+from ..models import Assignment, PageVisit, Recruitment
+from ..pages import way_of
+from ..record import standing_of
+from .models import OutcomePay
+from .promises import NOBODY, Rule, Terms, terms_of
+
+Released, Outcome = Assignment.Released, OutcomePay.Outcome
+BY_RELEASE = {
+    Released.SCREENED_OUT: Outcome.SCREENED_OUT,
+    Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
+    Released.FULL: Outcome.FULL,
+    Released.WITHDRAWN: Outcome.WITHDRAWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """``reward``: what the last page would pay."""
+
+    outcome: str
+    reward: Decimal
+    amount: Decimal
+
+
+def outcome_of(assignment: Assignment, study: Study) -> str:
+    """"complete", an OutcomePay outcome, or "" where nothing is owed: at work, given back, or gone without a word.
+
+    Who finished is paid, late or not, also if they withdraw afterwards. Our fault: at work when the study was closed over them.
+    """  # fmt: skip
+    if assignment.submitted_at:
+        return "complete"
+    reason = assignment.released_reason
+    if reason == Released.EXPIRED:
+        closed, kept = study.closed_at, assignment.reserved_until
+        is_cut_off = bool(
+            assignment.started_at and closed and kept and assignment.released_at >= closed and kept > closed
+        )
+        return Outcome.FAULT if is_cut_off else ""
+    return BY_RELEASE.get(reason, "")
+
+
+def people_of(recruitment: Recruitment) -> QuerySet[Assignment]:
+    """Everybody who came by this link, with ``sent`` pages. Tries, robots and imports are nobody to pay."""
+    mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
+    got_a_place = Assignment.objects.filter(
+        study=OuterRef("study"), annotator=OuterRef("annotator"), batch__isnull=False
+    )
+    return (
+        mine.exclude(Q(batch=None) & Exists(got_a_place))
+        .select_related("batch__arm")
+        .annotate(sent=Count("visits", filter=Q(visits__recorded_at__isnull=False)))
+        .order_by("pk")
+    )
+
+
+def owed_to(assignment: Assignment, terms: Terms) -> Owed:
+    """``assignment`` as ``people_of`` gives it."""
+    outcome = outcome_of(assignment, terms.study)
+    if not outcome:
+        return Owed("", NOBODY, NOBODY)
+    reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
+    rule = terms.rules.get(outcome)
+    is_share = rule is not None and rule.rule == Rule.SHARE and assignment.sent and assignment.batch_id
+    pages = _pages(assignment) if is_share else 0
+    return Owed(outcome, reward, terms.promised(outcome, reward, assignment.sent, pages))
+
+
+def _pages(assignment: Assignment) -> int:
+    """How many pages it had in all, as far as the answers determined them. Kept by batch where nothing depends on answers."""
+    fixed = way_of(assignment).fixed
+    return len((fixed or standing_of(assignment).walk).keys)
+
+
+def owed_of(assignment: Assignment) -> tuple[Owed, str]:
+    """For one person's own page: what is owed, and the currency."""
+    terms = terms_of(assignment.recruitment)
+    assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
+    return owed_to(assignment, terms), terms.currency

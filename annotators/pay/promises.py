@@ -1,0 +1,152 @@
+"""What a link promises: for the last page its reward, for each other end a rule. Proposed, checked, told; nothing here is written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
+from typing import Any
+
+from studies.design import Wording, frozen_wording, wording_of
+from studies.models import Arm, Design, Study
+
+from ..models import Recruitment
+from ..offers import offer_of
+from .models import OutcomePay
+
+Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
+NOBODY = Decimal(0)
+CENT = Decimal("0.01")
+
+# Nobody is refused by default. What being turned away is worth depends on how long that takes: the researcher says so.
+PROPOSED = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outcome.WITHDRAWN: Rule.SHARE}
+# As somebody reads it who is about to start: the end of "… if".
+WHEN = {
+    Outcome.SCREENED_OUT: "the first answers show that the study looks for other people",
+    Outcome.FAILED_CHECKS: "answers to questions with a known answer are not as expected",
+    Outcome.FULL: "no place is left",
+    Outcome.FAULT: "we have to end the study while you are at work",
+    Outcome.WITHDRAWN: "you leave part-way",
+}
+
+
+def proposed() -> list[OutcomePay]:
+    """The rows that a new link begins with."""
+    return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in PROPOSED.items()]
+
+
+def rewards_of(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal]:
+    """What each of the link's arms would pay if the link paid ``reward`` (None: what arm and study say), from the least."""
+    study = recruitment.study
+    arms = list(recruitment.arms.all()) if recruitment.pk else []
+    arms = arms or list(Arm.objects.filter(study=study))
+    found = [next((one for one in (reward, arm.reward, study.reward) if one is not None), NOBODY) for arm in arms]
+    return sorted(found) or [NOBODY]
+
+
+def missing(recruitment: Recruitment) -> list[str]:
+    """Outcomes of a link that pays, of which nobody has said what they pay."""
+    if not rewards_of(recruitment, recruitment.reward)[-1]:
+        return []
+    said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
+    return [str(outcome.label) for outcome in Outcome if outcome not in said]
+
+
+def is_less(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
+    """Whether somebody could get less by the new rule than by the old one, among people of these rewards."""
+    if old is None or old.rule == Rule.NOTHING:
+        return False
+    if new is None:
+        return True
+    return any(_least(new, reward) < _most(old, reward) for reward in rewards) and (new.rule, old.rule) != (
+        Rule.SHARE,
+        Rule.SHARE,
+    )
+
+
+def _least(one: OutcomePay, reward: Decimal) -> Decimal:
+    return {Rule.ALL: reward, Rule.AMOUNT: one.amount or NOBODY}.get(Rule(one.rule), NOBODY)
+
+
+def _most(one: OutcomePay, reward: Decimal) -> Decimal:
+    return {Rule.ALL: reward, Rule.SHARE: reward, Rule.AMOUNT: one.amount or NOBODY}.get(Rule(one.rule), NOBODY)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Ends that pay the same, for a page: how much, and when."""
+
+    pays: str
+    when: tuple[str, ...]
+
+
+def lines_of(recruitment: Recruitment, currency: str) -> list[Line]:
+    """What an early end pays, in the order of the rules; empty where nothing is promised or the link is not kept yet."""
+    if not recruitment.pk:
+        return []
+    rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
+    told: dict[str, list[str]] = {}
+    for rule in Rule:
+        for outcome in Outcome:
+            if outcome in rows and rows[outcome].rule == rule:
+                told.setdefault(_pays(rows[outcome], currency), []).append(WHEN[outcome])
+    return [Line(pays, tuple(when)) for pays, when in told.items()]
+
+
+def _pays(row: OutcomePay, currency: str) -> str:
+    return {
+        Rule.ALL: "all of it",
+        Rule.AMOUNT: f"{row.amount} {currency}",
+        Rule.SHARE: "a share, by the pages that you have sent",
+        Rule.NOTHING: "nothing",
+    }[Rule(row.rule)]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for a link's people: pay only rises, so for each the better of what they were told and what is told now."""
+
+    study: Study
+    reward: Decimal | None
+    currency: str
+    arms: frozenset[str]
+    rules: Mapping[str, OutcomePay]
+    newest: Wording
+
+    def reward_of(self, design: int | None, arm: str | None) -> Decimal:
+        """For the last page. ``arm`` None: of somebody for whom there was no place, the least that the door named."""
+        words = [self.newest, *([frozen_wording(design)] if design else [])]
+        return max(self._told(one, arm) for one in words)
+
+    def _told(self, words: Wording, arm: str | None) -> Decimal:
+        if arm is not None:
+            return offer_of(words, words.arms[arm], self.reward).reward or NOBODY
+        arms: list[Mapping[str, Any]] = [one for name, one in words.arms.items() if not self.arms or name in self.arms]
+        return min((offer_of(words, one, self.reward).reward or NOBODY for one in arms), default=NOBODY)
+
+    def listed(self, design: int | None) -> Decimal:
+        """What the panel's own page names, where it was written there by hand: what the study told when this person came."""
+        words = frozen_wording(design) if design else self.newest
+        first = next((one for one in (self.reward, words.study["reward"]) if one is not None), NOBODY)
+        return Decimal(first)
+
+    def promised(self, outcome: str, reward: Decimal, sent: int, pages: int) -> Decimal:
+        """What ``outcome`` pays to who sent so many of so many pages; a share of a cent is a cent."""
+        if outcome == "complete":
+            return reward
+        row = self.rules.get(outcome)
+        if row is None or row.rule == Rule.NOTHING:
+            return NOBODY
+        if row.rule == Rule.ALL:
+            return reward
+        if row.rule == Rule.AMOUNT:
+            return row.amount or NOBODY
+        return (reward * min(sent, pages) / pages).quantize(CENT, ROUND_UP) if pages else NOBODY
+
+
+def terms_of(recruitment: Recruitment) -> Terms:
+    study = recruitment.study
+    newest = Design.objects.filter(study=study).order_by("version").values_list("pk", flat=True).last()
+    rows = OutcomePay.objects.filter(recruitment=recruitment)
+    return Terms(
+        study, recruitment.reward, recruitment.currency or study.currency, frozenset(recruitment.arms.values_list("name", flat=True)),
+        {row.outcome: row for row in rows}, wording_of(study, newest),
+    )  # fmt: skip
