@@ -363,7 +363,9 @@ def withdraw(assignment: Assignment) -> int:
 
     Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start.
     """
-    study = assignment.study
+    from .pay.telling import keeps_id
+
+    study, is_owed = assignment.study, keeps_id(assignment)
     with erasing():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
         mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
@@ -380,7 +382,7 @@ def withdraw(assignment: Assignment) -> int:
         withdrawn.update(withdrawn_at=Now())
         _blank(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
         PageVisit.objects.filter(assignment__in=held).update(draft=None)
-        if not any(one.submitted_at for one in held):
+        if not any(one.submitted_at for one in held) and not is_owed:
             PanelIdentity.objects.filter(annotator=assignment.annotator_id).update(ciphertext=None, purge_at=None)
         for code in codes:
             audit.record("withdraw", study=study, assignment_code=code)

@@ -107,8 +107,9 @@ def clear_tries(study: Study) -> int:
 
 def clear_people(study: Study) -> None:
     """Before a draft is deleted: its recruitments, which nobody can have used."""
-    from .models import PanelSecret, Recruitment, RecruitmentArm
+    from .models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
 
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()
+    OutcomePay.objects.filter(recruitment__study=study).delete()
     Recruitment.objects.filter(study=study).delete()

@@ -20,6 +20,8 @@ from .identity import keep_identity
 from .models import Assignment, Inquiry, PageVisit, Recruitment, Response
 from .offers import Offer, range_of
 from .pages import FEEDBACK, media_names, page_as_shown, page_before, plan_of, shown_of
+from .pay.promises import lines_of
+from .pay.telling import pay_of
 from .prepared import Select, columns_of, insert_lightly
 from .receipts import receipt_of
 from .record import (
@@ -222,12 +224,14 @@ def _landing(request, recruitment, wording: Wording, status=200, **more):
     is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
     arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
     offer = range_of(wording, arms, recruitment.reward)
+    currency = recruitment.currency or words["currency"]
     context = {
         "study": words,
         "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
         "consent": cached_markdown(words["consent"]) if words["consent"] else "",
         "offer": offer,
-        "currency": recruitment.currency or words["currency"],
+        "currency": currency,
+        "early": lines_of(recruitment, currency) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
     return render(request, "annotate/landing.html", context | more, status=status)
@@ -477,6 +481,7 @@ def done(request, code):
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
+        "pay": pay_of(assignment),
         "offer": _paid(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_work(assignment),
         "may_go_on": may_go_on,
@@ -537,6 +542,7 @@ def withdraw(request, code):
         "study": wording_of(assignment.study, assignment.design_id).study,
         "assignment_path": f"/p/{code}/",
         "is_submitted": assignment.submitted_at is not None,
+        "pay": pay_of(assignment, "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
     }
     return render(request, "annotate/withdraw.html", context)

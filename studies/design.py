@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -240,6 +240,10 @@ def wording_of(study: Study, design_id: int | None) -> Wording:
     return frozen_wording(design_id) if design_id else wording(design_of(study))
 
 
+# What other apps find missing or unwise in a draft. Filled in their ready().
+further_problems: list[Callable[[Study], Iterable[Problem]]] = []
+
+
 def problems(study: Study) -> Iterator[Problem]:
     """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
@@ -269,6 +273,8 @@ def problems(study: Study) -> Iterator[Problem]:
             "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
             "batches_per_annotator", False, "several_batches",
         )  # fmt: skip
+    for found_by in further_problems:
+        yield from found_by(study)
 
 
 def _arm_problems(study: Study) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from django.contrib.auth import get_user_model
 
-from annotators.models import Recruitment
+from annotators.models import OutcomePay, Recruitment
 from studies import lifecycle
 from studies.models import (
     Arm,
@@ -235,6 +235,15 @@ def spa_study(by=None, **options) -> Study:
 
 def recruitment(study: Study, channel="open_link", **columns) -> Recruitment:
     return Recruitment.objects.create(study=study, channel=channel, **columns)
+
+
+def promised(recruitment: Recruitment, **rules) -> Recruitment:
+    """What an early end pays, said for each outcome: a rule, or an amount; "nothing" where nothing is given."""
+    said = {outcome: "nothing" for outcome in OutcomePay.Outcome.values} | rules
+    for outcome, words in said.items():
+        rule, amount = ("amount", words) if words[0].isdigit() else (words, None)
+        OutcomePay.objects.create(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
+    return recruitment
 
 
 def panel(study: Study, **columns) -> Recruitment:

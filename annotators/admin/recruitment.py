@@ -15,6 +15,8 @@ from studies.models import Study
 from .. import doors
 from ..channels import REGISTRY, is_on
 from ..models import Recruitment
+from ..pay import book, promises
+from . import promising
 from .panel import PanelPages
 
 LINKS_SHOWN = 20
@@ -43,7 +45,7 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
         return super().save(commit)
 
 
-class RecruitmentForm(WithSettings):
+class RecruitmentForm(promising.Promising, WithSettings):
     opens_at = moment_field()
     closes_at = moment_field()
 
@@ -144,6 +146,12 @@ class RecruitmentAdmin(PanelPages, Scoped):
                 },
             )
         ]
+        parts.append(
+            (
+                "What an early end pays",
+                {"fields": promising.NAMES, "description": "Told on the first page. Who reaches the last page is paid the reward."},
+            )
+        )  # fmt: skip
         if names:
             parts.append((f"Settings of: {channel.label}", {"fields": names}))
         return tuple(parts)
@@ -159,7 +167,7 @@ class RecruitmentAdmin(PanelPages, Scoped):
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         form = with_settings(self.form, channel.settings_form if channel else None)
-        extra = {"shown_arms": RowChoices(arms, label="arms", help_text="None ticked: all.")}
+        extra = promising.fields() | {"shown_arms": RowChoices(arms, label="arms", help_text="None ticked: all.")}
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
 
     def get_readonly_fields(self, request, obj=None):
@@ -170,13 +178,21 @@ class RecruitmentAdmin(PanelPages, Scoped):
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
 
     def save_model(self, request, obj, form, change):
+        if change and "reward" in form.changed_data:
+            # Who is done was paid by the old one: what the panel pays them is that.
+            book.settle(obj, request.user)
         super().save_model(request, obj, form, change)
+        if change:
+            form.keep_promises(request.user)
+        else:
+            promising.propose(obj)
         verb = "change recruitment" if change else "recruit"
         if obj.study.launched_at:
             audit.record(verb, study=obj.study, by=request.user, recruitment=obj.key, columns=sorted(form.changed_data))
 
     def delete_model(self, request, obj):
         obj.recruitment_arms.all().delete()
+        obj.outcome_pays.all().delete()
         super().delete_model(request, obj)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
@@ -192,7 +208,9 @@ class RecruitmentAdmin(PanelPages, Scoped):
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
                 "has_panel": bool(channel and (channel.secrets or channel.reads_exports)),
-                "troubles": channel.problems(obj) if channel else ["This channel is not installed."],
+                "troubles": [*channel.problems(obj), *promises.hindrances(obj)]
+                if channel
+                else ["This channel is not installed."],
                 "may_stop": may(request, obj.study_id, EDIT),
                 "title": str(obj),
                 "subtitle": obj.study.title,

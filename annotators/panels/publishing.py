@@ -12,6 +12,7 @@ from studies.models import Study
 
 from ..channels import REGISTRY
 from ..models import Assignment, Recruitment
+from ..pay import promises
 from . import Fee
 from .models import PanelOrder, PanelTask
 from .orders import give
@@ -56,7 +57,7 @@ def per_hour(reward: Decimal, minutes: int) -> Decimal:
 
 def hindrances(recruitment: Recruitment) -> list[str]:
     """What must be mended before anybody may be sent here."""
-    found = list(REGISTRY[recruitment.channel].problems(recruitment))
+    found = [*REGISTRY[recruitment.channel].problems(recruitment), *promises.hindrances(recruitment)]
     if recruitment.study.state != Study.State.LAUNCHED:
         found.append("The study is not launched: people would come to a closed door.")
     if recruitment.stopped_at:

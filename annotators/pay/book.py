@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
 
 from ..channels import REGISTRY
-from ..models import Assignment, Recruitment
+from ..models import Assignment, PanelIdentity, Recruitment
 from ..panels import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from ..panels.models import PanelOrder, PanelSubmission
 from ..panels.orders import give
@@ -123,6 +123,7 @@ class _Look:
         told.failed, told.cancelled = len(self.changes[State.FAILED]), len(self.changes[State.CANCELLED])
         for state, pks in self.changes.items():
             Payment.objects.filter(pk__in=pks).update(state=state, ended_at=Now())
+        _forget_who_left(self.recruitment)
         return told
 
     def _change(self, row: Payment, state: str) -> None:
@@ -196,6 +197,17 @@ class _Look:
         )  # fmt: skip
         self.rows[one.pk].append(row)
         self.new.append(row)
+
+
+def _forget_who_left(recruitment: Recruitment) -> None:
+    """Who left before the end is known to nobody any more once nothing is to be paid to them."""
+    unpaid = Payment.objects.filter(assignment__annotator=OuterRef("annotator"), state__in=[State.DUE, State.ORDERED])
+    elsewhere = Assignment.objects.filter(annotator=OuterRef("annotator")).exclude(
+        released_reason=Assignment.Released.WITHDRAWN
+    )
+    left = Assignment.objects.filter(recruitment=recruitment, released_reason=Assignment.Released.WITHDRAWN)
+    gone = left.filter(~Exists(unpaid), ~Exists(elsewhere)).values("annotator")
+    PanelIdentity.objects.filter(annotator__in=gone, ciphertext__isnull=False).update(ciphertext=None, purge_at=None)
 
 
 def _next(rows: Iterable[Payment], kind: str) -> int:

@@ -7,11 +7,11 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from studies.models import Study
 
-from ..models import Assignment, PageVisit, Recruitment
+from ..models import Assignment, Recruitment
 from ..pages import way_of
 from ..record import standing_of
 from .models import OutcomePay
-from .promises import NOBODY, Rule, Terms, terms_of
+from .promises import NOBODY, Rule, Terms
 
 Released, Outcome = Assignment.Released, OutcomePay.Outcome
 BY_RELEASE = {
@@ -62,9 +62,9 @@ def people_of(recruitment: Recruitment) -> QuerySet[Assignment]:
     )
 
 
-def owed_to(assignment: Assignment, terms: Terms) -> Owed:
-    """``assignment`` as ``people_of`` gives it."""
-    outcome = outcome_of(assignment, terms.study)
+def owed_to(assignment: Assignment, terms: Terms, ending: str = "") -> Owed:
+    """``assignment`` as ``people_of`` gives it; ``ending``: as if it had ended so."""
+    outcome = ending or outcome_of(assignment, terms.study)
     if not outcome:
         return Owed("", NOBODY, NOBODY)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
@@ -78,10 +78,3 @@ def _pages(assignment: Assignment) -> int:
     """How many pages it had in all, as far as the answers determined them. Kept by batch where nothing depends on answers."""
     fixed = way_of(assignment).fixed
     return len((fixed or standing_of(assignment).walk).keys)
-
-
-def owed_of(assignment: Assignment) -> tuple[Owed, str]:
-    """For one person's own page: what is owed, and the currency."""
-    terms = terms_of(assignment.recruitment)
-    assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
-    return owed_to(assignment, terms), terms.currency

@@ -1,12 +1,13 @@
 """What a link promises: for the last page its reward, for each other end a rule. Proposed, checked, told; nothing here is written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from studies.design import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Study
+from studies.protocols import Problem
 
 from ..models import Recruitment
 from ..offers import offer_of
@@ -48,6 +49,28 @@ def missing(recruitment: Recruitment) -> list[str]:
         return []
     said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
     return [str(outcome.label) for outcome in Outcome if outcome not in said]
+
+
+def hindrances(recruitment: Recruitment) -> list[str]:
+    """What must be said, or agree, before people are paid by this link."""
+    found = []
+    if unsaid := missing(recruitment):
+        found.append(f"What is paid to people who end so is not said: {', '.join(unsaid)}.")
+    by_panel = recruitment.settings.get("screen_out_pay")
+    said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
+    if by_panel and said and (said.rule != Rule.AMOUNT or said.amount != Decimal(str(by_panel))):
+        found.append(
+            f"The panel pays {by_panel} to who is screened out, and the first page promises them something else."
+        )
+    return found
+
+
+def problems_of(study: Study) -> Iterator[Problem]:
+    """For the checklist before launch: links that pay, and do not say what an early end pays."""
+    for recruitment in study.recruitments.order_by("pk"):
+        recruitment.study = study
+        for words in hindrances(recruitment):
+            yield Problem(f"{recruitment}: {words}", "", False, f"outcome_pay_{recruitment.pk}")
 
 
 def is_less(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
@@ -93,10 +116,10 @@ def lines_of(recruitment: Recruitment, currency: str) -> list[Line]:
 
 def _pays(row: OutcomePay, currency: str) -> str:
     return {
-        Rule.ALL: "all of it",
+        Rule.ALL: "All of it",
         Rule.AMOUNT: f"{row.amount} {currency}",
-        Rule.SHARE: "a share, by the pages that you have sent",
-        Rule.NOTHING: "nothing",
+        Rule.SHARE: "A share, by the pages that you have sent",
+        Rule.NOTHING: "Nothing",
     }[Rule(row.rule)]
 
 

@@ -12,7 +12,7 @@ from annotators.panels.secrets import keep
 from studies import jobs, lifecycle
 from studies.models import Job, Study
 from tests.admin_pages import logged_in
-from tests.builders import draft_study, spa_study, user
+from tests.builders import draft_study, promised, spa_study, user
 from tests.players import claimed, submitted
 
 from .test_prolific_service import PERSON
@@ -32,7 +32,7 @@ def recruitment_of(study=None, channel="prolific", **columns) -> Recruitment:
         study=study or spa_study(user("owner")), channel=channel, settings=CODES, **columns
     )
     keep(made, {"token": TOKEN})
-    return made
+    return promised(made)
 
 
 def wanted(**changes):

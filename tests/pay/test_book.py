@@ -29,19 +29,12 @@ from annotators.pay.promises import is_less, missing, proposed
 from studies import lifecycle
 from studies.models import Arm, AuditEvent, Study
 from tests.annotators.test_races import all_at_once
-from tests.builders import panel, spa_study, user
+from tests.builders import panel, promised, spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks
 from tests.players import answered, claimed, submitted
 
 pytestmark = pytest.mark.django_db
 State = Payment.State
-
-
-def promised(recruitment, **rules):
-    for outcome, said in rules.items():
-        rule, amount = ("amount", Decimal(said)) if said[0].isdigit() else (said, None)
-        OutcomePay.objects.create(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
-    return recruitment
 
 
 def rows(recruitment):

@@ -1,0 +1,57 @@
+"""What a person's own page says of their pay: how much, and how it comes. It tells of nobody else, and of no condition."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..channels import REGISTRY
+from ..models import Assignment, PageVisit
+from .models import OutcomePay, Payment
+from .owed import outcome_of, owed_to
+from .promises import NOBODY, Rule, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pay:
+    """``amount`` 0: the page said that nothing is paid for this."""
+
+    amount: Decimal
+    currency: str
+    words: str
+    is_share: bool
+    sent: int
+
+
+def pay_of(assignment: Assignment, ending: str = "") -> Pay | None:
+    """What this person is paid for how it ended, or would be for ``ending`` now; None where nothing was said of it."""
+    recruitment = assignment.recruitment
+    if recruitment is None or assignment.origin != Assignment.Origin.LIVE:
+        return None
+    outcome = ending if ending and not assignment.submitted_at else outcome_of(assignment, assignment.study)
+    terms = terms_of(recruitment)
+    if not outcome or (outcome != "complete" and outcome not in terms.rules):
+        return None
+    assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
+    owed = owed_to(assignment, terms, outcome)
+    if not owed.reward:
+        return None
+    rule = terms.rules.get(outcome)
+    return Pay(
+        owed.amount, terms.currency, _how(recruitment.channel, outcome), bool(rule and rule.rule == Rule.SHARE), assignment.sent
+    )  # fmt: skip
+
+
+def _how(channel: str, outcome: str) -> str:
+    ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
+    if outcome == "complete" and Payment.Way.APPROVAL in ways:
+        return f"It comes through {name}, once what you sent there is approved."
+    if outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
+        return f"It comes through {name}."
+    if Payment.Way.BONUS in ways:
+        return f"It comes through {name}, as a bonus or by approval."
+    return "It comes by the way that brought you here."
+
+
+def keeps_id(assignment: Assignment) -> bool:
+    """Whether somebody who leaves now is owed something, so that the panel's id of them is needed until it is paid."""
+    pay = pay_of(assignment, "withdrawn")
+    return pay is not None and pay.amount > NOBODY

@@ -1,0 +1,143 @@
+"""What an early end pays is said by the researcher, told on the first page and at the end, and only rises."""
+
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from annotators import assign
+from annotators.identity import keep_identity, panel_id
+from annotators.models import Assignment, OutcomePay, Payment, Recruitment
+from annotators.panels.publishing import hindrances
+from annotators.pay import book
+from studies import lifecycle
+from studies.models import AuditEvent
+from tests.admin_pages import changed, errors_of, form_of, logged_in
+from tests.builders import panel, promised, spa_draft, spa_study, user, warnings_of
+from tests.players import answered, claimed, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    return spa_study(user("owner"), target_n=12)
+
+
+def seen(address) -> str:
+    return Client().get(address).content.decode()
+
+
+def told(assignment) -> str:
+    return " ".join(seen(f"/p/{assignment.code}/done/").replace("<b>", "").replace("</b>", "").split())
+
+
+def address(recruitment) -> str:
+    return f"/admin/annotators/recruitment/{recruitment.pk}/change/"
+
+
+def saved(client, recruitment, **changes):
+    page = client.get(address(recruitment))
+    return client.post(address(recruitment), changed(form_of(page, "recruitment_form"), **changes))
+
+
+def test_the_first_page_says_what_an_early_end_pays(study):
+    recruitment = promised(panel(study), failed_checks="all", fault="all", withdrawn="share", full="0.10")
+    page = seen(f"/e/{recruitment.key}/?who=a&session=1")
+    assert "If it ends early" in page
+    assert "<b>All of it</b> if answers to questions with a known answer are not as expected, or if we have to end" in page
+    assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share, by the pages that you have sent</b>" in page
+    assert "<b>Nothing</b> if the first answers show" in page
+    # A study that pays nothing promises nothing.
+    Recruitment.objects.filter(pk=recruitment.pk).update(reward=0)
+    assert "If it ends early" not in seen(f"/e/{recruitment.key}/?who=a&session=1")
+
+
+def test_the_end_says_what_it_pays_and_how(study):
+    recruitment = promised(panel(study), screened_out="0.30")
+    done = submitted(study, "done", recruitment=recruitment)
+    assert "You are paid 2.50 USD. It comes by the way that brought you here." in told(done)
+    for person, reason, words in (
+        ("s", "screened_out", "You are paid 0.30 USD."),
+        ("f", "failed_checks", "Nothing is paid for this"),
+    ):
+        mine = claimed(study, person, recruitment)
+        assign.release(mine.pk, reason)
+        assert words in told(mine)
+
+
+def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(study):
+    recruitment = promised(panel(study), withdrawn="share")
+    mine = claimed(study, "leaves", recruitment)
+    keep_identity(mine.annotator, "leaves")
+    assert "Nothing is paid to who leaves now" in seen(f"/p/{mine.code}/withdraw/")
+    answered(mine)
+    page = seen(f"/p/{mine.code}/withdraw/")
+    assert "For the 1 page that you sent you are paid" in page and "until you are paid" in page
+    Client().post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
+    book.settle(recruitment)
+    share = Payment.objects.get()
+    assert f"You are paid {share.amount} USD for the 1 page that you sent" in told(mine)
+    assert panel_id(mine.annotator) == "leaves"
+    book.mark_paid(recruitment, [share.pk], user("owner"))
+    book.settle(recruitment)
+    assert panel_id(mine.annotator) is None
+    # To whom nothing is owed is forgotten at once.
+    other = claimed(study, "leaves at once", recruitment)
+    keep_identity(other.annotator, "leaves at once")
+    assign.withdraw(other)
+    assert panel_id(other.annotator) is None
+
+
+def test_a_link_that_pays_says_what_each_end_pays_before_launch_and_publishing():
+    draft = spa_draft(owner=user("owner"), rules=[])
+    recruitment = panel(draft)
+    key = f"outcome_pay_{recruitment.pk}"
+    assert key in warnings_of(draft) and any("left part-way" in words for words in hindrances(recruitment))
+    with pytest.raises(lifecycle.NotReady, match="What is paid to people who end so"):
+        lifecycle.launch(draft, None, [one for one in warnings_of(draft) if one != key])
+    promised(recruitment, screened_out="0.30")
+    assert key not in warnings_of(draft) and not any("end so" in words for words in hindrances(recruitment))
+    recruitment.settings |= {"screen_out_pay": "0.20"}
+    assert any("promises them something else" in words for words in hindrances(recruitment))
+    OutcomePay.objects.all().delete()
+    recruitment.reward = Decimal(0)
+    assert not any("end so" in words for words in hindrances(recruitment))
+
+
+def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
+    client = logged_in(user("owner"))
+    answer = client.post("/admin/annotators/recruitment/add/", {"study": study.pk, "channel": "open_link"})
+    assert answer.status_code == 302, errors_of(answer)
+    recruitment = Recruitment.objects.get()
+    assert set(OutcomePay.objects.values_list("outcome", "rule")) == {
+        ("failed_checks", "all"), ("fault", "all"), ("withdrawn", "share"),
+    }  # fmt: skip
+    page = client.get(address(recruitment)).content.decode()
+    assert "is not said: screened out, no place left" in page
+    answer = saved(client, recruitment, ends_full="amount")
+    assert "Say how much." in errors_of(answer)
+    answer = saved(client, recruitment, ends_full="all", ends_full_amount="1")
+    assert "An amount is paid only where" in errors_of(answer)
+    answer = saved(client, recruitment, ends_full="amount", ends_full_amount="0.10", ends_screened_out="nothing")
+    assert answer.status_code == 302, errors_of(answer)
+    assert OutcomePay.objects.get(outcome="full").amount == Decimal("0.10")
+    assert "is not said" not in client.get(address(recruitment)).content.decode()
+    assert AuditEvent.objects.get(verb="promise pay").data["full"] == "amount 0.10"
+
+
+def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(study):
+    client, recruitment = logged_in(user("owner")), promised(panel(study, reward=Decimal("2.00")), full="0.10")
+    submitted(study, "early", recruitment=recruitment)
+    for changes, words in (
+        ({"reward": "1.99"}, "pay can only rise. They were told 2.00"), ({"currency": "EUR"}, "were told another currency"),
+        ({"ends_full_amount": "0.05"}, "what they were promised can only rise"), ({"ends_full": "", "ends_full_amount": ""}, "can only rise"),
+    ):  # fmt: skip
+        assert words in errors_of(saved(client, recruitment, **changes)), changes
+    answer = saved(client, recruitment, reward="2.75", ends_full="all", ends_full_amount="")
+    assert answer.status_code == 302, errors_of(answer)
+    book.settle(recruitment)
+    assert [str(row.amount) for row in Payment.objects.order_by("pk")] == ["2.00", "0.75"]
+    # Emptied, the link pays what the study says: less than it said itself.
+    assert "can only rise" in errors_of(saved(client, recruitment, reward=""))
+    assert Assignment.objects.filter(recruitment=recruitment).count() == 1
