@@ -9,19 +9,26 @@ from studies import jobs, lifecycle
 from studies.models import Study
 
 from . import assign, monitor, settle
-from .models import Assignment, PanelIdentity, PanelSubmission, Recruitment
-from .panels import reconcile, secrets
+from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
+from .panels import news, reconcile, secrets
 from .panels import work as panel_work
 
 logger = logging.getLogger("heval.annotators")
 
 jobs.register(panel_work.KIND, readable=(secrets.NoService,), exclusive=True)(panel_work.work)
+jobs.register(news.KIND, readable=(secrets.NoService,), exclusive=True)(news.work)
 
 
 @jobs.every(panel_work.OPEN_EVERY)
 def ask_panels() -> int:
     """What panels show is read; what they were told is sent."""
     return panel_work.ask_all()
+
+
+@jobs.every(news.EVERY)
+def look_at_news() -> int:
+    """What panels told of is looked at, also where a job ended before it was done."""
+    return news.look_everywhere()
 
 
 @jobs.every(60)
@@ -55,6 +62,7 @@ def erase_panel_ids() -> int:
     ]
     Assignment.objects.filter(study__in=due).exclude(external_ids={}).update(external_ids={})
     reconcile.forget(Recruitment.objects.filter(study__in=due))
+    PanelEvent.objects.filter(recruitment__study__in=due).delete()
     kept = Assignment.objects.exclude(study__in=due).values("annotator")
     # People whom a panel shows and who never came here may still be written to, and paid.
     shown = PanelSubmission.objects.exclude(recruitment__study__in=due).values("annotator")
@@ -62,6 +70,12 @@ def erase_panel_ids() -> int:
         PanelIdentity.objects.filter(ciphertext__isnull=False).exclude(annotator__in=kept).exclude(annotator__in=shown)
     )
     return over.update(ciphertext=None, purge_at=None)
+
+
+@jobs.every(3600)
+def forget_messages() -> int:
+    """Panels' messages that cannot be repeated any more."""
+    return news.forget_messages()
 
 
 @jobs.every(3600)

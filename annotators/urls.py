@@ -1,6 +1,7 @@
 from django.urls import include, path
 
 from . import views
+from .panels.hooks import hook
 
 of_an_assignment = [
     path("", views.first, name="first"),
@@ -16,5 +17,6 @@ of_an_assignment = [
 ]
 urlpatterns = [
     path("e/<slug:key>/", views.entry, name="entry"),
+    path("e/<slug:key>/hook/", hook, name="hook"),
     path("p/<str:code>/", include(of_an_assignment)),
 ]

@@ -239,7 +239,7 @@ def recruitment(study: Study, channel="open_link", **columns) -> Recruitment:
 
 def promised(recruitment: Recruitment, **rules) -> Recruitment:
     """What an early end pays, said for each outcome: a rule, or an amount; "nothing" where nothing is given."""
-    said = {outcome: "nothing" for outcome in OutcomePay.Outcome.values} | rules
+    said = dict.fromkeys(OutcomePay.Outcome.values, "nothing") | rules
     for outcome, words in said.items():
         rule, amount = ("amount", words) if words[0].isdigit() else (words, None)
         OutcomePay.objects.create(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)

@@ -14,11 +14,12 @@ from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
 from ..panels import BulkText, Order, work
-from ..panels.models import PanelOrder, PanelSubmission, PanelTask
+from ..panels.models import PanelEvent, PanelOrder, PanelSubmission, PanelTask
+from ..panels.news import source_of
 from ..panels.orders import cancel, decide
 from ..panels.publishing import CannotPublish, cost_of, hindrances, link_of, per_hour, publish, stop, warnings
 from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, take_in, unseen, with_class
-from ..panels.secrets import NoService, keep, names_kept, service_of
+from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 
 ROWS = 100
 LARGEST = 8 * 1024 * 1024
@@ -116,7 +117,7 @@ class PanelPages:
         secrets, export, looked = SecretsForm(recruitment), ExportForm(), None
         here = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
         if request.method == "POST":
-            if "ask" in request.POST or "approve" in request.POST:
+            if {"ask", "approve", "listen"} & set(request.POST):
                 return self._ask(request, recruitment, here)
             if "keep" in request.POST and channel.secrets:
                 secrets = SecretsForm(recruitment, request.POST)
@@ -144,7 +145,8 @@ class PanelPages:
         except NoService as words:
             messages.warning(request, str(words))
         else:
-            work.ask_soon(recruitment, request.user, approves="approve" in request.POST)
+            wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
+            work.ask_soon(recruitment, request.user, **wished)
             messages.success(request, "The panel is being asked. Load this page again in a moment.")
         return here
 
@@ -167,6 +169,7 @@ class PanelPages:
         people = [(row.assignment, row.standing, row) for row in doubtful]
         people += [(assignment, standing, None) for assignment, standing in unseen(recruitment)[:ROWS]]
         pages = progress_of_pages([one for one, _, _ in people if one is not None])
+        may_ask = has_token(recruitment)
         orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
         return {
             "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
@@ -175,14 +178,16 @@ class PanelPages:
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
             "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
-            "may_ask": bool(names_kept(recruitment)), "may_publish": channel.publishes and bool(names_kept(recruitment)),
+            "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
+            "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
+            "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
             "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
         }  # fmt: skip
 
     def panel_publish(self, request, pk):
         """What publishing costs and what speaks against it; published is only what was shown."""
         recruitment = self._recruitment(request, pk)
-        if not REGISTRY[recruitment.channel].publishes or not names_kept(recruitment):
+        if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
             raise Http404("Nothing can be published from here.")
         form, cost, told = PublishForm(recruitment), None, []
         if request.method == "POST":
@@ -229,7 +234,7 @@ class PanelPages:
         if row is None:
             raise Http404("There is no such task.")
         stop(row, request.user)
-        if names_kept(recruitment):
+        if has_token(recruitment):
             work.ask_soon(recruitment, request.user)
         messages.success(request, "The order to stop is given. Who is at work can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from ..panels import BulkText, Fee, Order, Refusals, Seen, Service
+from ..panels import BulkText, Fee, Forged, Message, Order, Refusals, Seen, Service
 
 REGISTRY: dict[str, "Channel"] = {}
 
@@ -86,6 +86,8 @@ class Channel:
     reads_exports = False
     # How the panel pays, by its service or by its own forms (Payment.Way); none: people are paid by hand.
     pays_by: frozenset[str] = frozenset()
+    # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
+    sends_messages = False
     # What a researcher must know before choosing it, with its date.
     notice = ""
     # Origins that may frame the pages of this channel.
@@ -134,6 +136,10 @@ class Channel:
     def read_export(self, text: str, task: str = "") -> list[Seen]:
         """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""
         raise ValueError("Files of this panel cannot be read.")
+
+    def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> Message:
+        """What the panel sent by itself. Raises Forged where it is not signed with the secret, ValueError for what is no message."""
+        raise Forged("This panel sends no messages.")
 
     def bulk(self, orders: Sequence[Order]) -> list[BulkText]:
         """Orders as text for the panel's own forms; those for which it has no form are left out."""

@@ -45,6 +45,10 @@ class Unclear(Exception):
     """No answer came, or none that tells: the order may have been carried out."""
 
 
+class Forged(Exception):
+    """What came was not signed with the panel's secret."""
+
+
 class Busy(Exception):
     """The panel asks to come back later; nothing was done."""
 
@@ -76,6 +80,20 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """What a panel sent by itself. It says that something changed, not what holds: messages come twice, late and in any order.
+
+    ``event``: the same for each repetition. ``submission``: '' where it is about something else.
+    """
+
+    event: str
+    submission: str
+    person: str
+    word: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Something that a panel shall do once. ``token`` names it for ever; ``values`` as in OPERATIONS."""
 
@@ -104,6 +122,10 @@ class Service:
     def submission(self, submission: str) -> Seen | None:
         """One, read anew; None where the panel shows none under this id."""
         raise NotImplementedError
+
+    def listen(self, url: str) -> str:
+        """Let the panel send its messages to this address; gives the secret with which it signs them. Twice is once."""
+        raise Refused("This panel sends no messages.")
 
     def do(self, order: Order) -> dict[str, Any]:
         """Carry it out; gives what the panel answered and is worth keeping (``{"task": id}`` of what was published)."""

@@ -81,6 +81,27 @@ class PanelSubmission(models.Model):
         return self.external_id
 
 
+class PanelEvent(models.Model):
+    """Something that happened at a panel, or at its door, and was to be looked at: once for its id, however often it is told."""
+
+    source = models.CharField(max_length=64)
+    external_id = models.CharField(max_length=200)
+    recruitment = optional_link("annotators.Recruitment", "panel_events")
+    kind = models.CharField(max_length=64, blank=True)
+    body = models.JSONField(default=dict, blank=True)
+    received_at = models.DateTimeField(db_default=Now())
+    handled_at = moment()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["source", "external_id"], name="panel_event_once_per_source")]
+        indexes = [
+            models.Index(fields=["recruitment"], condition=Q(handled_at=None), name="panel_event_to_handle"),
+        ]
+
+    def __str__(self):
+        return f"{self.kind} {self.external_id}"
+
+
 class PanelOrder(models.Model):
     """Something that a panel shall do once, written down before it is sent. Its token names it at the panel too."""
 

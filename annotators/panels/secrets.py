@@ -1,4 +1,5 @@
-"""Tokens of panels: enciphered in the database, readable by jobs alone. The only reader and writer of PanelSecret."""
+"""Tokens of panels: enciphered in the database, readable by jobs and by what proves a panel's messages. The only reader and writer of
+PanelSecret."""
 
 import base64
 import hashlib
@@ -13,6 +14,9 @@ from ..channels import REGISTRY
 from ..models import Recruitment
 from . import Refused, Service
 from .models import PanelSecret
+
+# With it the panel signs its messages. It opens nothing at the panel.
+HOOK = "hook"
 
 
 class NoService(Exception):
@@ -51,11 +55,22 @@ def names_kept(recruitment: Recruitment) -> dict[str, object]:
     return dict(PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "written_at"))
 
 
+def has_token(recruitment: Recruitment) -> bool:
+    """Whether something is kept by which the panel may be spoken to."""
+    return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).exists()
+
+
+def hook_secret(recruitment: Recruitment) -> str:
+    """The secret that signs the panel's messages; '' where there is none."""
+    kept = PanelSecret.objects.filter(recruitment=recruitment, name=HOOK).values_list("ciphertext", flat=True).first()
+    return _cipher().decrypt(bytes(kept)).decode() if kept else ""
+
+
 def service_of(recruitment: Recruitment) -> Service:
     """The panel's service in the name of whose secrets are kept. Raises NoService, in words for a researcher."""
     channel = REGISTRY.get(recruitment.channel)
     cipher = _cipher()
-    kept = PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "ciphertext")
+    kept = PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).values_list("name", "ciphertext")
     secrets = {name: cipher.decrypt(bytes(ciphertext)).decode() for name, ciphertext in kept}
     try:
         service = channel.service(recruitment, secrets) if channel else None

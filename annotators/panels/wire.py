@@ -7,6 +7,7 @@ order was not given, afterwards nobody knows.
 import contextlib
 import json
 import re
+from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
 from typing import Any
@@ -67,17 +68,22 @@ class Wire:
 
     def get(self, path: str, *, accepts="application/json") -> bytes:
         """Asking changes nothing: whatever breaks, it may be asked again."""
-        return self._answer("GET", path, None, accepts, is_order=False)
+        return self._answer("GET", path, None, accepts, is_order=False)[0]
 
     def order(self, method: str, path: str, body: bytes | None = None, *, accepts="application/json") -> bytes:
         """Raises Busy only where nothing was done, Unclear where that cannot be known."""
-        return self._answer(method, path, body, accepts, is_order=True)
+        return self._answer(method, path, body, accepts, is_order=True)[0]
 
     def get_json(self, path: str) -> Any:
         return self._read(self.get(path), Busy)
 
     def order_json(self, method: str, path: str, body: Any) -> Any:
-        return self._read(self.order(method, path, json.dumps(body).encode()), Unclear)
+        return self.order_answer(method, path, body)[0]
+
+    def order_answer(self, method: str, path: str, body: Any) -> tuple[Any, Message]:
+        """What the answer holds, and its headers."""
+        raw, headers = self._answer(method, path, json.dumps(body).encode(), "application/json", is_order=True)
+        return self._read(raw, Unclear), headers
 
     def _read(self, raw: bytes, otherwise: type[Exception]) -> Any:
         try:
@@ -85,7 +91,7 @@ class Wire:
         except (ValueError, RecursionError):
             raise otherwise("The panel's answer is not JSON.") from None
 
-    def _answer(self, method, path, body, accepts, *, is_order) -> bytes:
+    def _answer(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Message]:
         lost = Unclear if is_order else Busy
         kind = HTTPSConnection if self.is_encrypted else HTTPConnection
         line = kind(self.host, self.port, timeout=CONNECT_SECONDS)
@@ -111,7 +117,7 @@ class Wire:
             line.close()
         if len(raw) > LARGEST:
             raise lost("The panel's answer is larger than any that it should send.")
-        return self._judged(response.status, response.headers.get("Retry-After", ""), raw, lost)
+        return self._judged(response.status, response.headers.get("Retry-After", ""), raw, lost), response.headers
 
     def _judged(self, status: int, wait: str, raw: bytes, lost: type[Exception]) -> bytes:
         if status == 429:

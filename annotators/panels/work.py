@@ -3,8 +3,10 @@
 from dataclasses import asdict, replace
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.urls import reverse
 from django.utils import timezone
 
 from studies import jobs
@@ -12,11 +14,11 @@ from studies.models import Job, Study
 
 from ..models import Recruitment
 from . import Busy, Refused, Unclear
-from .models import PanelSubmission
+from .models import PanelSecret, PanelSubmission
 from .orders import give, send_due
 from .publishing import tasks_of
 from .reconcile import Summary, take_in, with_class
-from .secrets import service_of
+from .secrets import HOOK, keep, service_of
 
 KIND = "panel"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
@@ -55,7 +57,23 @@ def work(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     if job.arguments.get("approves"):
         approve_matched(recruitment, job.by)
+    if job.arguments.get("listens"):
+        listen(recruitment, job.by)
     return asdict(ask(recruitment, progress))
+
+
+def hook_url(recruitment: Recruitment) -> str:
+    """Where the panel's messages about this link go."""
+    return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
+
+
+def listen(recruitment: Recruitment, by=None) -> None:
+    """Let the panel tell of changes by itself. Raises Silent, NoService."""
+    try:
+        secret = service_of(recruitment).listen(hook_url(recruitment))
+    except (Refused, Unclear, Busy) as words:
+        raise Silent(f"The panel does not send messages: {words}") from words
+    keep(recruitment, {HOOK: secret}, by)
 
 
 def approve_matched(recruitment: Recruitment, by=None) -> int:
@@ -72,19 +90,22 @@ def watched() -> QuerySet[Recruitment]:
     recent = Now() - timedelta(days=WATCHED_DAYS)
     running = Q(study__state__in=[Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING])
     ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
-    having = Recruitment.objects.filter(panel_secrets__isnull=False).filter(running | ended)
-    return having.select_related("study").distinct().order_by("pk")
+    token = PanelSecret.objects.filter(recruitment=OuterRef("pk")).exclude(name=HOOK)
+    return Recruitment.objects.filter(running | ended, Exists(token)).select_related("study").order_by("pk")
 
 
-def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, approves: bool = False) -> Job:
+def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, **first: bool) -> Job:
     """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
 
-    ``approves``: order the approval of what was sent to both first.
+    ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
     """
-    span = int(timezone.now().timestamp()) // seconds
+    span, wished = (
+        int(timezone.now().timestamp()) // seconds,
+        sorted(name for name, is_wished in first.items() if is_wished),
+    )
     return jobs.submit(
-        KIND, study=recruitment.study, by=by, request_token=f"panel:{recruitment.pk}:{approves:d}:{span}",
-        recruitment=recruitment.pk, approves=approves,
+        KIND, study=recruitment.study, by=by, request_token=f"panel:{recruitment.pk}:{'+'.join(wished)}:{span}",
+        recruitment=recruitment.pk, **dict.fromkeys(wished, True),
     )  # fmt: skip
 
 

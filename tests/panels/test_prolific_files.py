@@ -110,7 +110,9 @@ SENT = ("whsec_test", "1795229881", RAW, "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOs
 
 def test_a_message_that_prolific_signed_is_genuine():
     assert webhook.is_genuine(*SENT)
-    assert webhook.read_message("ev1", RAW) == webhook.Message("ev1", "66f0", "5f1a", "RETURNED")
+    assert webhook.read_message("ev1", RAW) == webhook.Message(
+        "ev1", "66f0", "5f1a", "RETURNED", "submission.status.change"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_messages_about_something_else_name_no_submission():
     other = webhook.read_message(
         "ev2", b'{"event_type":"study.has_high_return_rate","resource_id":"60ab","status":[1]}'
     )
-    assert other == webhook.Message("ev2", "", "", "")
+    assert other == webhook.Message("ev2", "", "", "", "study.has_high_return_rate")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,8 @@ def test_messages_about_something_else_name_no_submission():
     [
         ("ev", b"not json", "not JSON"), ("ev", b"\xff", "not JSON"), ("ev", b"[1]", "not an object"), ("", RAW, "X-Event-ID"), ("e" * 201, RAW, "X-Event-ID"),
         ("ev", RAW.replace(b'"66f0"', b"7"), "names no submission"), ("ev", RAW.replace(b'"66f0"', b'""'), "names no submission"),
-        ("ev", b"[" * 200_000, "not JSON"),
+        ("ev", b"[" * 200_000, "not JSON"), ("ev", RAW.replace(b"66f0", b"6" * 65), "names no submission"),
+        ("ev", RAW.replace(b"66f0", b"6\\u0000"), "names no submission"),
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_refused(event, raw, words):

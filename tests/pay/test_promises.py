@@ -45,7 +45,9 @@ def test_the_first_page_says_what_an_early_end_pays(study):
     recruitment = promised(panel(study), failed_checks="all", fault="all", withdrawn="share", full="0.10")
     page = seen(f"/e/{recruitment.key}/?who=a&session=1")
     assert "If it ends early" in page
-    assert "<b>All of it</b> if answers to questions with a known answer are not as expected, or if we have to end" in page
+    assert (
+        "<b>All of it</b> if answers to questions with a known answer are not as expected, or if we have to end" in page
+    )
     assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share, by the pages that you have sent</b>" in page
     assert "<b>Nothing</b> if the first answers show" in page
     # A study that pays nothing promises nothing.

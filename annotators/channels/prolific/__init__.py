@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django import forms
 
+from ...panels import Forged
 from .. import Arrival, Channel, Return, register
 from ..codes import OutcomeCodes
 from .files import bulk, read_export
@@ -64,6 +65,7 @@ class Prolific(Channel):
     reads_exports = True
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
+    sends_messages = True
     refusals = REFUSALS
 
     def arrive(self, recruitment, parameters):
@@ -99,6 +101,14 @@ class Prolific(Channel):
 
     def read_export(self, text, task=""):
         return read_export(text, task)
+
+    def read_message(self, secret, headers, raw):
+        from . import webhook
+
+        sent = headers.get(webhook.SIGNATURE, "")
+        if not webhook.is_genuine(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
+            raise Forged("Prolific did not sign this.")
+        return webhook.read_message(headers.get(webhook.EVENT_ID, ""), raw)
 
     def bulk(self, orders):
         return bulk(orders)

@@ -23,11 +23,13 @@ from ...panels import (
 )
 from ...panels.wire import Missing, Wire
 from .rules import REFUSALS
+from .webhook import SUBMISSION
 from .words import decides_at, state_of
 
 HOST = "api.prolific.com"
 PAGE_SIZE = 100
 PASSING = "PROCESSING"
+CONFIRMS = "X-Hook-Secret"  # of the answer to a subscription
 # What Prolific calls each way to end; labels of one's own are taken too.
 CODE_TYPES = {
     "complete": "COMPLETED", "screened_out": "SCREENED_OUT", "failed_checks": "FAILED_ATTENTION_CHECK", "no_consent": "NO_CONSENT",
@@ -132,6 +134,40 @@ class ProlificService(Service):
     def cost(self, task: str) -> dict[str, Any]:
         """What the study costs with fees, as Prolific reckons it, in hundredths."""
         return self._get(f"studies/{_id(task)}/cost/")
+
+    def workspace(self) -> str:
+        """Groups and messages belong to a workspace: the project's, or the only one of the account."""
+        if project := self.settings.get("project"):
+            found = self._get(f"projects/{_id(project)}/").get("workspace")
+            if not found:
+                raise Refused("Prolific names no workspace of this project.")
+            return str(found)
+        every = [str(row.get("id")) for row in self._pages("workspaces/")]
+        if len(every) != 1:
+            raise Refused(
+                f"This account has {len(every)} workspaces. Name the project in the settings of the link: it says which one."
+            )
+        return every[0]
+
+    def listen(self, url):
+        """The workspace's secret is used where it has one: a second one would silence whoever uses the first."""
+        workspace = self.workspace()
+        asked = urlencode({"workspace_id": workspace})
+        kept = next((row for row in self._pages(f"hooks/secrets/?{asked}") if row.get("value")), None)
+        kept = kept or self._order("POST", "hooks/secrets/", {"workspace_id": workspace})
+        if not kept.get("value"):
+            raise Refused("Prolific gave no secret.")
+        there = self._pages(f"hooks/subscriptions/?{asked}")
+        if not any(
+            row.get("target_url") == url and row.get("event_type") == SUBMISSION and row.get("is_enabled")
+            for row in there
+        ):
+            wanted = {"workspace_id": workspace, "event_type": SUBMISSION, "target_url": url}
+            made, headers = self.wire.order_answer("POST", "/api/v1/hooks/subscriptions/", wanted)
+            if not (confirms := headers.get(CONFIRMS, "")) or not _whole(made, Unclear).get("id"):
+                raise Unclear("Prolific's answer does not say how the subscription is confirmed.")
+            self._order("POST", f"hooks/subscriptions/{_id(made['id'])}/", {"secret": confirms})
+        return str(kept["value"])
 
     # What is ordered
 

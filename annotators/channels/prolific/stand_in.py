@@ -6,7 +6,10 @@
 A fault is met by the next request that begins as it says, once: "drop before" and "drop after" the effect, "429", "500".
 """
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import json
 import re
 import threading
@@ -40,6 +43,7 @@ class ProlificStandIn(StandIn):
         self.studies, self.submissions, self.groups, self.bulks = {}, {}, {}, {}
         self.calls: list[tuple[str, dict]] = []
         self.faults: list[tuple[str, str]] = []
+        self.workspaces, self.secrets, self.subscriptions = ["5d0c" * 6], {}, {}
         self.currency, self.balance, self.largest_page = "GBP", 100_000, 100
         self._numbers, self._lock = count(1), threading.Lock()
 
@@ -130,6 +134,22 @@ class ProlificStandIn(StandIn):
 
     def throttles(self, operation):
         self.faults.append((ORDERED[operation], "429"))
+
+    def message(self, submission: str, event: str, secret: str) -> dict:
+        """What a message about this submission is sent with: body and headers."""
+        made = self.submissions[submission]
+        body = {
+            "resource_id": submission,
+            "event_type": "submission.status.change",
+            "participant_id": made["participant"],
+            "status": made["status"],
+        }
+        raw = json.dumps(body).encode()
+        digest = hmac.new(secret.encode(), b"1795229881" + raw, hashlib.sha256).digest()
+        headers = {
+            "X-Prolific-Request-Signature": base64.b64encode(digest).decode(), "X-Prolific-Request-Timestamp": "1795229881", "X-Event-ID": event,
+        }  # fmt: skip
+        return {"data": raw, "content_type": "application/json", "headers": headers}
 
     def group(self) -> str:
         self.groups[made := self.new_id()] = []
@@ -297,6 +317,43 @@ class ProlificStandIn(StandIn):
         members += [person for person in body["participant_ids"] if person not in members]
         return {"results": [{"participant_id": person} for person in members]}
 
+    def list_workspaces(self, *, body, query):
+        return {"results": [{"id": one, "title": "Ours"} for one in self.workspaces]}
+
+    def list_secrets(self, *, body, query):
+        return {"results": [row for row in self.secrets.values() if row["workspace_id"] == query["workspace_id"]]}
+
+    def create_secret(self, *, body, query):
+        if body["workspace_id"] not in self.workspaces:
+            raise Refusal(404, "Not found.", "Not found")
+        # Only one of a workspace is in force.
+        self.secrets[body["workspace_id"]] = made = {
+            "id": self.new_id(),
+            "value": f"whsec_{self.new_id()}",
+            "workspace_id": body["workspace_id"],
+        }
+        return made
+
+    def list_subscriptions(self, *, body, query):
+        rows = [row for row in self.subscriptions.values() if row["workspace_id"] == query["workspace_id"]]
+        return {"results": [{name: value for name, value in row.items() if name != "confirms"} for row in rows]}
+
+    def subscribe(self, *, body, query):
+        if not body["target_url"].startswith("https://"):
+            raise Refusal(400, {"target_url": ["It must be https."]})
+        if body["workspace_id"] not in self.secrets:
+            raise Refusal(400, "The workspace has no secret.")
+        made = body | {"id": self.new_id(), "is_enabled": False, "confirms": self.new_id()}
+        self.subscriptions[made["id"]] = made
+        return {name: value for name, value in made.items() if name != "confirms"}
+
+    def confirm(self, subscription, *, body, query):
+        made = self.found(self.subscriptions, subscription)
+        if body["secret"] != made["confirms"]:
+            raise Refusal(400, "Wrong secret.")
+        made["is_enabled"] = True
+        return {}
+
     # The wire
 
     def handled(self, method: str, target: str, raw: bytes, token: str):
@@ -330,7 +387,14 @@ class ProlificStandIn(StandIn):
                 "error": {"status": refusal.status, "title": refusal.title, "error_code": 1, "detail": refusal.detail}
             }
             return refusal.status, {}, json.dumps(words).encode()
-        return None if kind == "drop after" else (201 if method == "POST" else 200, {}, json.dumps(answer).encode())
+        headers = (
+            {"X-Hook-Secret": self.subscriptions[answer["id"]]["confirms"]}
+            if (method, path) == ("POST", "/hooks/subscriptions/")
+            else {}
+        )
+        return (
+            None if kind == "drop after" else (201 if method == "POST" else 200, headers, json.dumps(answer).encode())
+        )
 
     def handle(self, handler):
         raw = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
@@ -369,4 +433,10 @@ ROUTES = (
     ("POST /bulk-bonus-payments/*/pay/", ProlificStandIn.pay),
     ("GET /participant-groups/*/participants/", ProlificStandIn.members),
     ("POST /participant-groups/*/participants/", ProlificStandIn.join),
+    ("GET /workspaces/", ProlificStandIn.list_workspaces),
+    ("GET /hooks/secrets/", ProlificStandIn.list_secrets),
+    ("POST /hooks/secrets/", ProlificStandIn.create_secret),
+    ("GET /hooks/subscriptions/", ProlificStandIn.list_subscriptions),
+    ("POST /hooks/subscriptions/", ProlificStandIn.subscribe),
+    ("POST /hooks/subscriptions/*/", ProlificStandIn.confirm),
 )

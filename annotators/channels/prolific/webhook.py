@@ -7,21 +7,14 @@ import base64
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
+
+from ...panels import Message
 
 SIGNATURE = "X-Prolific-Request-Signature"
 TIMESTAMP = "X-Prolific-Request-Timestamp"
 EVENT_ID = "X-Event-ID"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """``event``: the same for each repetition of a message. ``submission``: '' where it is about something else."""
-
-    event: str
-    submission: str
-    person: str
-    word: str
+SUBMISSION = "submission.status.change"
+LONGEST = 64
 
 
 def signature(secret: str, timestamp: str, raw: bytes) -> str:
@@ -44,8 +37,11 @@ def read_message(event: str, raw: bytes) -> Message:
         raise ValueError("The message is not an object.")
     if not 1 <= len(event) <= 200:
         raise ValueError(f"The message has no {EVENT_ID}.")
-    is_submission = body.get("event_type") == "submission.status.change"
+    kind = body.get("event_type")
+    is_submission = kind == SUBMISSION
     told = [body.get(name) if is_submission else "" for name in ("resource_id", "participant_id", "status")]
-    if not all(isinstance(one, str) for one in told) or (is_submission and not told[0]):
+    if not all(isinstance(one, str) and len(one) <= LONGEST and (one.isprintable() or not one) for one in told) or (
+        is_submission and not told[0]
+    ):
         raise ValueError("The message names no submission.")
-    return Message(event, *told)
+    return Message(event, *told, kind if isinstance(kind, str) and len(kind) <= LONGEST and kind.isprintable() else "")

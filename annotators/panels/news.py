@@ -1,0 +1,138 @@
+"""The job that looks at single submissions soon after something happened to them: what a panel told, and who has just arrived.
+
+It asks the service what holds, so that messages may come late, twice and in any order. The regular look finds what it misses.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from django.core.cache import cache
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from studies import jobs
+from studies.models import Job
+
+from ..models import Recruitment
+from . import Busy, Refused, Seen, Service, Unclear
+from .models import PanelEvent, PanelSubmission
+from .publishing import tasks_of
+from .reconcile import take_in
+from .secrets import service_of
+from .work import Silent, watched
+
+KIND = "panel_news"
+EVERY = 60  # seconds
+AT_ONCE = 500
+# So many refusals in a row are about the token and not about one submission.
+REFUSALS = 3
+LONGEST_PAUSE = 3600
+# Panels repeat a message for two days at most.
+KEPT = timedelta(days=30)
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a look came to. ``words``: why it ended early."""
+
+    asked: int = 0
+    handled: int = 0
+    changed: int = 0
+    words: str = ""
+
+
+def source_of(recruitment: Recruitment) -> str:
+    return f"{recruitment.channel}:{recruitment.key}"[:64]
+
+
+def untold(recruitment: Recruitment) -> QuerySet[PanelEvent]:
+    """Messages that nobody has followed yet, the oldest first."""
+    return PanelEvent.objects.filter(recruitment=recruitment, handled_at=None).order_by("pk")
+
+
+def look_soon(recruitment: Recruitment, seconds: int = 5) -> Job:
+    """The job for this link: one in each span of ``seconds``, however many messages come."""
+    span = int(timezone.now().timestamp()) // seconds
+    token = f"news:{recruitment.pk}:{span}"
+    return jobs.submit(KIND, study=recruitment.study, request_token=token, recruitment=recruitment.pk)
+
+
+def look_everywhere() -> int:
+    """Links that have something to look at, unless their panel wants to be left alone."""
+    told = Q(panel_events__handled_at=None, panel_events__isnull=False)
+    due = [one for one in watched().filter(told).distinct() if not is_paused(one)]
+    for recruitment in due:
+        look_soon(recruitment, EVERY)
+    return len(due)
+
+
+def work(job: Job, progress) -> dict:
+    recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    return {} if is_paused(recruitment) else asdict(look(recruitment, service_of(recruitment), progress))
+
+
+def look(recruitment: Recruitment, service: Service, progress) -> Looked:
+    """Read each submission that something was told of once, and write down what holds. Raises Silent."""
+    told = list(untold(recruitment)[:AT_ONCE])
+    names = list(dict.fromkeys(event.body["submission"] for event in told))
+    looked, shown = _asked(recruitment, service, names, progress)
+    mine = set(tasks_of(recruitment).values_list("external_id", flat=True))
+    # A workspace's messages are about all its studies.
+    ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
+    try:
+        summary = take_in(recruitment, ours, PanelSubmission.Source.SERVICE)
+    except ValueError as words:
+        raise Silent(str(words)) from words
+    looked.changed = summary.new + summary.changed
+    read = [event.pk for event in told if event.body["submission"] in shown]
+    looked.handled = PanelEvent.objects.filter(pk__in=read).update(handled_at=Now())
+    return looked
+
+
+def _asked(recruitment, service, names, progress) -> tuple[Looked, dict[str, Seen | None]]:
+    looked, refused = Looked(), 0
+    shown: dict[str, Seen | None] = {}
+    for n, name in enumerate(names):
+        progress(n, len(names), "Looking at submissions")
+        looked.asked += 1
+        try:
+            shown[name] = service.submission(name)
+        except Refused as no:
+            looked.words, refused = str(no), refused + 1
+            if refused == REFUSALS:
+                break
+        except (Busy, Unclear) as later:
+            looked.words = str(later)
+            _pause(recruitment, getattr(later, "seconds", 60.0))
+            return looked, shown
+    if shown:
+        cache.delete_many([_pause_key(recruitment), _pauses_key(recruitment)])
+    elif refused:
+        _pause(recruitment, 60.0)
+    return looked, shown
+
+
+def _pause_key(recruitment) -> str:
+    return f"heval:panel:pause:{recruitment.pk}"
+
+
+def _pauses_key(recruitment) -> str:
+    return f"heval:panel:pauses:{recruitment.pk}"
+
+
+def is_paused(recruitment: Recruitment) -> bool:
+    """Whether the panel asked to be left alone for now."""
+    return cache.get(_pause_key(recruitment)) is not None
+
+
+def _pause(recruitment, seconds: float) -> None:
+    """As long as the panel asked, and twice as long each time that it asks again."""
+    times = cache.get(_pauses_key(recruitment), 0)
+    cache.set(_pauses_key(recruitment), times + 1, 2 * LONGEST_PAUSE)
+    cache.set(_pause_key(recruitment), 1, max(1, min(seconds * 2**times, LONGEST_PAUSE)))
+
+
+def forget_messages() -> int:
+    """Messages are kept no longer than they may be repeated, those of submissions that nobody could read too."""
+    return PanelEvent.objects.filter(received_at__lt=Now() - KEPT).delete()[0]

@@ -1,0 +1,224 @@
+"""What Prolific sends by itself: believed where it is signed, done once, and looked up before anything follows from it."""
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from annotators import tasks
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
+from annotators.panels import hooks, news
+from annotators.panels.secrets import HOOK, has_token, hook_secret, keep
+from studies import jobs
+from studies.models import Job
+from tests.admin_pages import logged_in
+from tests.builders import spa_study, user
+from tests.players import claimed
+
+pytestmark = pytest.mark.django_db
+SECRET = "whsec_test"
+PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
+# The vector that Prolific's way of signing was measured with.
+RAW = b'{"resource_id":"66f0","event_type":"submission.status.change","participant_id":"5f1a","status":"RETURNED"}'
+SIGNED = {
+    "X-Prolific-Request-Signature": "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOsRxrU4=", "X-Prolific-Request-Timestamp": "1795229881", "X-Event-ID": "ev1",
+}  # fmt: skip
+
+
+@pytest.fixture
+def fake(settings):
+    cache.clear()
+    with ProlificStandIn() as fake:
+        settings.PROLIFIC_API, settings.SITE_URL = fake.url, "https://eval.example.org"
+        yield fake
+
+
+@pytest.fixture
+def recruitment(fake):
+    made = Recruitment.objects.create(
+        study=spa_study(user("owner"), target_n=12),
+        channel="prolific",
+        pool="panel",
+        settings={"code_complete": "A2K7PQ"},
+    )
+    keep(made, {"token": TOKEN, HOOK: SECRET})
+    PanelTask.objects.create(recruitment=made, external_id=fake.study())
+    return made
+
+
+def sent(recruitment, raw=RAW, **headers):
+    told = SIGNED | headers
+    return Client(enforce_csrf_checks=True).post(
+        f"/e/{recruitment.key}/hook/",
+        raw,
+        content_type="application/json",
+        headers={k: v for k, v in told.items() if v},
+    )
+
+
+def run_jobs():
+    for job in Job.objects.filter(state="waiting"):
+        jobs.run(job.pk)
+    assert not Job.objects.filter(state="failed").exists(), Job.objects.filter(state="failed").values_list("error")
+
+
+def came(fake, recruitment, person=PERSON) -> tuple[Assignment, str]:
+    task = PanelTask.objects.get(recruitment=recruitment).external_id
+    session = fake.take(task, person)
+    return claimed(recruitment.study, person, recruitment, external_ids={"person": person, "session": session}), session
+
+
+def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment):
+    for _ in range(3):
+        answer = sent(recruitment)
+        assert (answer.status_code, answer.content) == (200, b"") and not answer.cookies
+    event = PanelEvent.objects.get()
+    assert (event.external_id, event.kind, event.recruitment) == ("ev1", "submission.status.change", recruitment)
+    assert event.body == {"submission": "66f0", "word": "RETURNED"} and event.handled_at is None
+    assert Job.objects.filter(kind=news.KIND).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "headers", "status"),
+    [
+        (RAW + b" ", {}, 401), (RAW, {"X-Prolific-Request-Timestamp": "1795229882"}, 401), (RAW, {"X-Prolific-Request-Signature": ""}, 401),
+        (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401), (RAW, {"X-Event-ID": ""}, 400), (b"x" * (hooks.LARGEST + 1), {}, 413),
+    ],
+)  # fmt: skip
+def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment, raw, headers, status):
+    assert sent(recruitment, raw, **headers).status_code == status
+    assert not PanelEvent.objects.exists() and not Job.objects.exists()
+
+
+def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
+    assert Client().get(f"/e/{recruitment.key}/hook/").status_code == 405
+    assert Client().post("/e/nobody/hook/").status_code == 404
+    PanelSecret.objects.filter(name=HOOK).delete()
+    assert sent(recruitment).status_code == 404
+    other = Recruitment.objects.create(study=recruitment.study, channel="open_link")
+    keep(other, {HOOK: SECRET})
+    assert sent(other).status_code == 404 and not PanelEvent.objects.exists()
+
+
+def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, monkeypatch):
+    from annotators.channels.prolific import webhook
+
+    raw = b'{"resource_id":"60ab","event_type":"study.has_high_return_rate"}'
+    signature = webhook.signature(SECRET, "1795229881", raw)
+    assert sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code == 200
+    assert PanelEvent.objects.get().handled_at is not None and not Job.objects.exists()
+    monkeypatch.setattr(hooks, "A_MINUTE", 2)
+    assert [sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code for _ in range(2)] == [
+        200,
+        429,
+    ]
+
+
+def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_order(fake, recruitment):
+    assignment, session = came(fake, recruitment)
+    # The older message comes last, and says that the person is at work.
+    late = fake.message(session, "ev2", SECRET)
+    fake.submissions[session]["status"] = "RETURNED"
+    early = fake.message(session, "ev3", SECRET)
+    for one in (early, late):
+        assert Client().post(f"/e/{recruitment.key}/hook/", **one).status_code == 200
+    run_jobs()
+    assignment.refresh_from_db()
+    assert assignment.released_reason == "returned" and PanelSubmission.objects.get().state == "returned"
+    assert not PanelEvent.objects.filter(handled_at=None).exists()
+    # Told again it is once, and looked at no more.
+    asked = len(fake.calls)
+    Client().post(f"/e/{recruitment.key}/hook/", **early)
+    tasks.look_at_news()
+    run_jobs()
+    assert len(fake.calls) == asked
+
+
+def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recruitment):
+    elsewhere = fake.take(fake.study(), OTHER)
+    Client().post(f"/e/{recruitment.key}/hook/", **fake.message(elsewhere, "ev4", SECRET))
+    sent(recruitment)  # about a submission that Prolific does not show
+    run_jobs()
+    assert not PanelSubmission.objects.exists() and PanelTask.objects.count() == 1
+    assert not PanelEvent.objects.filter(handled_at=None).exists()
+
+
+def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
+    _, session = came(fake, recruitment)
+    Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev5", SECRET))
+    fake.faults.append((f"GET /submissions/{session}/", "429"))
+    run_jobs()
+    assert news.is_paused(recruitment) and news.untold(recruitment).count() == 1
+    assert tasks.look_at_news() == 0
+    cache.clear()
+    Job.objects.update(request_token=None)
+    assert tasks.look_at_news() == 1
+    run_jobs()
+    assert not news.untold(recruitment).exists() and PanelSubmission.objects.get().external_id == session
+
+
+def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, monkeypatch):
+    for n in range(5):
+        PanelEvent.objects.create(
+            source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
+        )
+    keep(recruitment, {"token": "another-token-0123"})
+    look = news.look_soon(recruitment)
+    jobs.run(look.pk)
+    look.refresh_from_db()
+    assert look.state == "done" and look.result["asked"] == news.REFUSALS and "401" in look.result["words"]
+    assert news.untold(recruitment).count() == 5 and news.is_paused(recruitment)
+
+
+def test_old_messages_are_forgotten(recruitment):
+    sent(recruitment)
+    assert tasks.forget_messages() == 0
+    PanelEvent.objects.update(received_at="2026-01-01T00:00:00Z")
+    assert tasks.forget_messages() == 1
+
+
+# Subscribing
+
+
+def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment):
+    PanelSecret.objects.filter(name=HOOK).delete()
+    client = logged_in(user("owner"))
+    address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
+    assert "Let the panel tell" in client.get(address).content.decode()
+    for _ in range(2):
+        client.post(address, {"listen": "1"})
+        run_jobs()
+        Job.objects.update(request_token=None)
+    (subscription,) = fake.subscriptions.values()
+    assert (
+        subscription["is_enabled"]
+        and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
+    )
+    (secret,) = fake.secrets.values()
+    assert hook_secret(recruitment) == secret["value"] and secret["value"] not in str(Job.objects.values_list("result"))
+    page = client.get(address).content.decode()
+    assert "tells heval of changes by itself since" in page and secret["value"] not in page
+    _, session = came(fake, recruitment)
+    assert (
+        Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev6", secret["value"])).status_code == 200
+    )
+    assert "Last message" in client.get(address).content.decode()
+
+
+def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
+    fake.workspaces.append("6d0c" * 6)
+    job = (
+        logged_in(user("owner")).post(f"/admin/annotators/recruitment/{recruitment.pk}/panel/", {"listen": "1"})
+        and Job.objects.get()
+    )
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == "failed" and "2 workspaces" in job.error and not fake.secrets
+
+
+def test_a_secret_for_messages_is_no_token(recruitment):
+    assert has_token(recruitment)
+    PanelSecret.objects.exclude(name=HOOK).delete()
+    assert not has_token(recruitment) and hook_secret(recruitment) == SECRET
+    page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
+    assert "once its token is kept" in page
