@@ -14,6 +14,7 @@ from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
 from ..panels import BulkText, Order, work
+from ..panels.arrivals import doubted
 from ..panels.models import PanelEvent, PanelOrder, PanelSubmission, PanelTask
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
@@ -177,7 +178,7 @@ class PanelPages:
             "matched": found.get("matched", 0), "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
-            "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
+            "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),

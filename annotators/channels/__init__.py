@@ -86,6 +86,8 @@ class Channel:
     reads_exports = False
     # How the panel pays, by its service or by its own forms (Payment.Way); none: people are paid by hand.
     pays_by: frozenset[str] = frozenset()
+    # Whether ``service`` shows a submission while its person is at work, so that it can be asked who has just arrived.
+    shows_work = False
     # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
     sends_messages = False
     # What a researcher must know before choosing it, with its date.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from django.core.cache import cache
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -15,7 +15,7 @@ from studies import jobs
 from studies.models import Job
 
 from ..models import Recruitment
-from . import Busy, Refused, Seen, Service, Unclear
+from . import Busy, Refused, Seen, Service, Unclear, arrivals
 from .models import PanelEvent, PanelSubmission
 from .publishing import tasks_of
 from .reconcile import take_in
@@ -39,6 +39,7 @@ class Looked:
     asked: int = 0
     handled: int = 0
     changed: int = 0
+    verified: int = 0
     words: str = ""
 
 
@@ -60,8 +61,10 @@ def look_soon(recruitment: Recruitment, seconds: int = 5) -> Job:
 
 def look_everywhere() -> int:
     """Links that have something to look at, unless their panel wants to be left alone."""
-    told = Q(panel_events__handled_at=None, panel_events__isnull=False)
-    due = [one for one in watched().filter(told).distinct() if not is_paused(one)]
+    every = list(watched())
+    told = set(PanelEvent.objects.filter(recruitment__in=every, handled_at=None).values_list("recruitment", flat=True))
+    came = {one.recruitment_id for one in arrivals.unasked(every)}
+    due = [one for one in every if one.pk in told | came and not is_paused(one)]
     for recruitment in due:
         look_soon(recruitment, EVERY)
     return len(due)
@@ -75,10 +78,15 @@ def work(job: Job, progress) -> dict:
 def look(recruitment: Recruitment, service: Service, progress) -> Looked:
     """Read each submission that something was told of once, and write down what holds. Raises Silent."""
     told = list(untold(recruitment)[:AT_ONCE])
-    names = list(dict.fromkeys(event.body["submission"] for event in told))
+    came = arrivals.unasked([recruitment])
+    # Who has just arrived first: their place may be somebody else's.
+    names = list(
+        dict.fromkeys([*(one.external_ids["session"] for one in came), *(event.body["submission"] for event in told)])
+    )
     looked, shown = _asked(recruitment, service, names, progress)
     mine = set(tasks_of(recruitment).values_list("external_id", flat=True))
-    # A workspace's messages are about all its studies.
+    looked.verified = arrivals.settle(came, shown)
+    # A workspace's messages are about all its studies, and addresses name whatever was typed.
     ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
     try:
         summary = take_in(recruitment, ours, PanelSubmission.Source.SERVICE)
@@ -135,4 +143,5 @@ def _pause(recruitment, seconds: float) -> None:
 
 def forget_messages() -> int:
     """Messages are kept no longer than they may be repeated, those of submissions that nobody could read too."""
-    return PanelEvent.objects.filter(received_at__lt=Now() - KEPT).delete()[0]
+    old = PanelEvent.objects.filter(received_at__lt=Now() - KEPT)
+    return old.exclude(source=arrivals.SOURCE).delete()[0]

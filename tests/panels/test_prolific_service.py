@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from annotators.channels import REGISTRY
-from annotators.channels.prolific.service import ProlificService, completion_codes, is_theirs, minor
+from annotators.channels.prolific.service import ProlificService, completion_codes, minor
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Recruitment
 from annotators.panels import OPERATIONS, STATES, Busy, Order, Refused, Seen, Unclear
@@ -301,17 +301,6 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
         decides_itself_at=datetime(2026, 12, 11, 10, 20, tzinfo=UTC),
     )  # fmt: skip
     assert service.submission("f" * 24) is None
-
-
-def test_an_arrival_is_verified_by_person_study_and_state(fake, service, task):
-    shown = service.submission(fake.take(task, PERSON, "RESERVED"))
-    assert is_theirs(shown, PERSON, task)
-    assert (
-        not is_theirs(shown, OTHER, task)
-        and not is_theirs(shown, PERSON, "a" * 24)
-        and not is_theirs(None, PERSON, task)
-    )
-    assert not is_theirs(service.submission(fake.take(task, PERSON, "RETURNED")), PERSON, task)
 
 
 @pytest.mark.parametrize("fault", ["drop before", "drop after", "500", "429"])

@@ -63,14 +63,6 @@ def seen(row: Mapping[str, Any], task: str = "") -> Seen:
     )  # fmt: skip
 
 
-def is_theirs(shown: Seen | None, person: str, task: str) -> bool:
-    """Whether the submission that an address named is this person's, of this study, and being worked on.
-
-    To be asked right after an arrival, by a job: later it is sent, and another state says the same of it.
-    """
-    return shown is not None and (shown.person, shown.task, shown.state) == (person, task, WORKING)
-
-
 def minor(amount: Any) -> int:
     """1.60 as 160: Prolific writes rewards in pence or cents. Raises Refused for less than a cent and for no number."""
     try:

@@ -1,0 +1,149 @@
+"""Who has just arrived is asked about at their panel, by a job: trust rises, doubts reach a researcher, and nobody is refused."""
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from annotators import tasks
+from annotators.models import Assignment, PanelEvent, PanelTask, Recruitment
+from annotators.panels import (
+    APPROVED,
+    EXPIRED,
+    RETURNED,
+    SCREENED_OUT,
+    SUBMITTED,
+    UNKNOWN,
+    WORKING,
+    Seen,
+    arrivals,
+    news,
+)
+from annotators.panels.arrivals import ANOTHER, LEFT, NOBODY, VERIFIED, judged
+from annotators.panels.secrets import keep
+from studies import jobs
+from studies.models import Job
+from tests.admin_pages import logged_in
+from tests.builders import spa_study, user
+
+from .fake_prolific import TOKEN, FakeProlific
+
+PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
+
+
+@pytest.fixture
+def fake(settings, db):
+    cache.clear()
+    with FakeProlific() as fake:
+        settings.PROLIFIC_API = fake.url
+        yield fake
+
+
+@pytest.fixture
+def recruitment(fake):
+    made = Recruitment.objects.create(
+        study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
+    )
+    keep(made, {"token": TOKEN})
+    PanelTask.objects.create(recruitment=made, external_id=fake.study())
+    return made
+
+
+def came(recruitment, session, person=PERSON) -> Assignment:
+    task = PanelTask.objects.get(recruitment=recruitment).external_id
+    asked = f"PROLIFIC_PID={person}&STUDY_ID={task}&SESSION_ID={session}"
+    answer = Client().post(f"/e/{recruitment.key}/", {"agree": "1"}, QUERY_STRING=asked)
+    assert answer.status_code == 302 and answer.url.startswith("/p/"), answer.content
+    return Assignment.objects.get(code=answer.url.split("/")[2])
+
+
+def looked(times=1) -> None:
+    for _ in range(times):
+        tasks.look_at_news()
+        for job in Job.objects.filter(state="waiting"):
+            jobs.run(job.pk)
+        Job.objects.update(request_token=None)
+
+
+def trusts() -> list[str]:
+    return list(Assignment.objects.order_by("pk").values_list("trust", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        (Seen("T", "S", "W", WORKING), VERIFIED), (Seen("T", "S", "W", SUBMITTED), VERIFIED), (Seen("T", "S", "W", APPROVED), VERIFIED),
+        (Seen("T", "S", "V", WORKING), ANOTHER), (Seen("U", "S", "W", WORKING), ANOTHER), (None, NOBODY), (Seen("T", "S", "W", UNKNOWN), ""),
+        (Seen("T", "S", "W", RETURNED), LEFT), (Seen("T", "S", "W", EXPIRED), LEFT), (Seen("T", "S", "W", SCREENED_OUT), LEFT),
+    ],
+)  # fmt: skip
+def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
+    ids = {"person": "W", "task": "T", "session": "S"}
+    assert judged(Assignment(external_ids=ids), shown) == said
+    if shown and shown.task == "T":
+        assert judged(Assignment(external_ids={"person": "W", "session": "S"}), shown) == said
+
+
+def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):
+    session = fake.take(PanelTask.objects.get().external_id, PERSON)
+    came(recruitment, session)
+    assert not fake.calls and trusts() == ["claimed"] and not Job.objects.exists()
+    looked()
+    assert trusts() == ["verified"] and not arrivals.doubted(recruitment)
+    asked = len(fake.calls)
+    looked(2)
+    assert len(fake.calls) == asked, "nobody is asked about twice"
+    Assignment.objects.update(trust="confirmed")
+    PanelEvent.objects.all().delete()
+    looked()
+    assert trusts() == ["confirmed"], "trust never falls"
+
+
+def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
+    task = PanelTask.objects.get().external_id
+    theirs = fake.take(task, OTHER)
+    liar, nobody = came(recruitment, theirs), came(recruitment, "77aa" * 6, "7f1a" * 6)
+    looked()
+    assert trusts() == ["claimed", "claimed"]
+    assert {one.pk: words for one, words in arrivals.doubted(recruitment)} == {
+        liar.pk: arrivals.FLAGS[ANOTHER], nobody.pk: arrivals.FLAGS[NOBODY],
+    }  # fmt: skip
+    client = logged_in(user("owner"))
+    page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
+    assert "Arrivals that the panel shows otherwise" in page and liar.code[:8] in page and nobody.code[:8] in page
+    assert Client().get(f"/p/{liar.code}/").status_code == 302
+    # They come again from their own submission: what they did stays, the doubt goes.
+    came(recruitment, fake.take(task, PERSON))
+    looked()
+    assert trusts() == ["verified", "claimed"] and [one.pk for one, _ in arrivals.doubted(recruitment)] == [nobody.pk]
+
+
+def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitment):
+    session = fake.take(PanelTask.objects.get().external_id, PERSON, "PROCESSING")
+    came(recruitment, session)
+    looked()
+    assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
+    fake.submissions[session]["status"] = "ACTIVE"
+    fake.faults.append((f"GET /submissions/{session}/", "429"))
+    looked()
+    assert trusts() == ["claimed"] and news.is_paused(recruitment)
+    asked = len(fake.calls)
+    looked()
+    assert len(fake.calls) == asked, "a panel that asked for quiet has it"
+    cache.clear()
+    looked()
+    assert trusts() == ["verified"]
+
+
+def test_a_token_that_is_wrong_throws_doubt_on_nobody(fake, recruitment):
+    came(recruitment, fake.take(PanelTask.objects.get().external_id, PERSON))
+    keep(recruitment, {"token": "another-token-0123"})
+    looked()
+    assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
+
+
+def test_no_id_of_the_panel_is_kept_with_an_arrival(fake, recruitment):
+    session = fake.take(PanelTask.objects.get().external_id, PERSON)
+    came(recruitment, session)
+    looked()
+    told = str(PanelEvent.objects.values())
+    assert PERSON not in told and session not in told
