@@ -316,6 +316,7 @@ class Inquiry(models.Model):
 
 
 from .panels.models import (  # noqa: E402, F401 - Django looks for models here, and these build on those above
+    PanelBar,
     PanelEvent,
     PanelOrder,
     PanelSecret,

@@ -264,6 +264,8 @@ COLUMNS = {
     "PageVisit.shown": "Labels, orders and images as shown; written once.",
     "PageVisit.shown_at": "First sight.",
     **{f"Panel{kind}.recruitment": "For which link." for kind in ("Event", "Order", "Secret", "Submission", "Task")},
+    "PanelBar.annotator": "Who.",
+    "PanelBar.order": "By which order.",
     "PanelEvent.body": "What must be looked at; never who it is about.",
     "PanelEvent.external_id": "The event's own id, the same when it is told again.",
     "PanelEvent.handled_at": "When it was looked at.",

@@ -13,7 +13,7 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
-from ..panels import BulkText, Order, work
+from ..panels import BulkText, Order, pools, work
 from ..panels.arrivals import doubted
 from ..panels.models import PanelEvent, PanelOrder, PanelSubmission, PanelTask
 from ..panels.news import source_of
@@ -178,6 +178,7 @@ class PanelPages:
             "matched": found.get("matched", 0), "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
+            "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
             "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),

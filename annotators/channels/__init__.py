@@ -88,6 +88,8 @@ class Channel:
     pays_by: frozenset[str] = frozenset()
     # Whether ``service`` shows a submission while its person is at work, so that it can be asked who has just arrived.
     shows_work = False
+    # Whether ``service`` can keep people out by a list of the panel's ("bar").
+    keeps_out = False
     # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
     sends_messages = False
     # What a researcher must know before choosing it, with its date.

@@ -24,7 +24,7 @@ STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, SCREENED_OU
 
 # What may be ordered, with the values that each order carries. Amounts are text with two places, as money is written.
 OPERATIONS = {
-    "publish": ("title", "description", "url", "reward", "currency", "minutes", "places", "name"),
+    "publish": ("title", "description", "url", "reward", "currency", "minutes", "places", "name", "lists"),
     "stop": ("task",),
     "extend": ("task", "places"),  # places in all, so that the order given twice is the order given once
     "approve": ("task", "submission", "person", "message"),
@@ -33,7 +33,7 @@ OPERATIONS = {
     "bonus": ("task", "submission", "person", "amount", "currency", "reason"),
     "screen_out": ("task", "submission", "person", "amount", "currency"),
     "request_return": ("task", "submission", "person", "message"),
-    "bar": ("person", "list"),  # keep a person out of what is published with this list
+    "bar": ("people", "list"),  # keep people out of what is published with this list, which is made where there is none
 }
 
 

@@ -81,6 +81,19 @@ class PanelSubmission(models.Model):
         return self.external_id
 
 
+class PanelBar(models.Model):
+    """A person whom an order keeps out. The order itself names nobody."""
+
+    order = link("annotators.PanelOrder", "bars")
+    annotator = link("annotators.Annotator", "panel_bars")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["order", "annotator"], name="panel_bar_once_per_order")]
+
+    def __str__(self):
+        return f"{self.order_id}: {self.annotator_id}"
+
+
 class PanelEvent(models.Model):
     """Something that happened at a panel, or at its door, and was to be looked at: once for its id, however often it is told."""
 

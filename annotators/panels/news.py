@@ -1,4 +1,4 @@
-"""The job that looks at single submissions soon after something happened to them: what a panel told, and who has just arrived.
+"""The job that follows soon after something happened: what a panel told, who has just arrived, whom to keep out from now on.
 
 It asks the service what holds, so that messages may come late, twice and in any order. The regular look finds what it misses.
 """
@@ -14,9 +14,11 @@ from django.utils import timezone
 from studies import jobs
 from studies.models import Job
 
-from ..models import Recruitment
-from . import Busy, Refused, Seen, Service, Unclear, arrivals
+from ..channels import REGISTRY
+from ..models import Assignment, Recruitment
+from . import Busy, Refused, Seen, Service, Unclear, arrivals, pools
 from .models import PanelEvent, PanelSubmission
+from .orders import send_due
 from .publishing import tasks_of
 from .reconcile import take_in
 from .secrets import service_of
@@ -64,6 +66,11 @@ def look_everywhere() -> int:
     every = list(watched())
     told = set(PanelEvent.objects.filter(recruitment__in=every, handled_at=None).values_list("recruitment", flat=True))
     came = {one.recruitment_id for one in arrivals.unasked(every)}
+    listing = [one.pk for one in every if REGISTRY[one.channel].keeps_out]
+    started = Assignment.objects.filter(
+        recruitment__in=listing, claimed_at__gt=Now() - timedelta(seconds=2 * EVERY)
+    ).order_by()
+    came.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
     due = [one for one in every if one.pk in told | came and not is_paused(one)]
     for recruitment in due:
         look_soon(recruitment, EVERY)
@@ -77,6 +84,9 @@ def work(job: Job, progress) -> dict:
 
 def look(recruitment: Recruitment, service: Service, progress) -> Looked:
     """Read each submission that something was told of once, and write down what holds. Raises Silent."""
+    # Who started is kept out of what else is published, while the panel listens anyway.
+    pools.push(recruitment)
+    send_due(recruitment, service, progress)
     told = list(untold(recruitment)[:AT_ONCE])
     came = arrivals.unasked([recruitment])
     # Who has just arrived first: their place may be somebody else's.

@@ -16,10 +16,10 @@ from django.db.models.functions import Now
 
 from studies import audit
 
-from ..identity import panel_id
+from ..identity import panel_id, panel_ids
 from ..models import Recruitment
 from . import OPERATIONS, Busy, Order, Refused, Service, Unclear
-from .models import PanelOrder, PanelSubmission, PanelTask
+from .models import PanelBar, PanelOrder, PanelSubmission, PanelTask
 
 logger = logging.getLogger("heval.panels")
 
@@ -41,9 +41,9 @@ def give(
 ) -> PanelOrder:
     """Write an order down, once for its token: given again it is the same row. Raises ValueError for other values under a token.
 
-    The person is never among the values: who is meant stands with the submission, and is deciphered when the order is sent.
+    No person is ever among the values: who is meant stands with the submission, or beside the order, and is deciphered when it is sent.
     """
-    allowed = set(OPERATIONS[operation]) - {"person", "submission"}
+    allowed = set(OPERATIONS[operation]) - {"person", "people", "submission"}
     if unknown := set(values) - allowed:
         raise ValueError(f"{operation} takes no {', '.join(sorted(unknown))}.")
     columns = {"recruitment": recruitment, "operation": operation, "values": values, "submission": submission, "by": by}
@@ -163,6 +163,9 @@ def _looked_up_later(order: PanelOrder, words: Exception, seconds: float) -> str
 
 
 def _complete(order: PanelOrder) -> Mapping[str, Any]:
+    if order.operation == "bar":
+        people = panel_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True))
+        return {**order.values, "people": sorted(people.values())}
     if order.submission is None:
         return order.values
     about = order.submission

@@ -16,6 +16,7 @@ from ..pay import promises
 from . import Fee
 from .models import PanelOrder, PanelTask
 from .orders import give
+from .pools import lists_for, push
 
 State = PanelOrder.State
 
@@ -100,10 +101,13 @@ def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
     values = wanted | {
         "reward": f"{wanted['reward']:.2f}",
         "url": link_of(recruitment),
+        "lists": lists_for(recruitment),
         "name": f"heval {recruitment.key}",
     }
     published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
     ended = published.filter(state__in=[State.DONE, State.REFUSED, State.CANCELLED]).count()
+    # Those who are known today are on the list before the first person can see the task.
+    push(recruitment, by)
     try:
         return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:

@@ -13,7 +13,7 @@ from studies import jobs
 from studies.models import Job, Study
 
 from ..models import Recruitment
-from . import Busy, Refused, Unclear
+from . import Busy, Refused, Unclear, pools
 from .models import PanelSecret, PanelSubmission
 from .orders import give, send_due
 from .publishing import tasks_of
@@ -34,6 +34,7 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
     service = service_of(recruitment)
     if not is_dry:
+        pools.push(recruitment)
         send_due(recruitment, service, progress)
     tasks = list(tasks_of(recruitment).values_list("external_id", flat=True))
     shown = []

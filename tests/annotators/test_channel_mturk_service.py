@@ -96,9 +96,9 @@ def prepared(fake, service, operation) -> Order:
         return Order("publish", "p1", PUBLISHED)
     task = published(service, "before")
     if operation in ("extend", "stop"):
-        return Order(operation, "o1", {"task": task} | ({"places": 12} if operation == "extend" else {}))
+        return Order(operation, "o1", {"task": task} | ({"places": 32} if operation == "extend" else {}))
     if operation == "bar":
-        return Order("bar", "o1", {"person": "A1ANNA", "list": "heval family 1"})
+        return Order("bar", "o1", {"people": ["A1ANNA"], "list": "heval family 1"})
     assignment = sent(fake, next(iter(fake.hits)))
     values = {"task": task, "submission": assignment, "person": "A1ANNA", "message": "Thank you.", "category": "work"}
     if operation == "reverse":
@@ -173,7 +173,7 @@ def test_places_are_published_in_hits_of_at_most_nine_of_one_type(fake, service)
     assert all(
         "a=1&amp;b=2" in hit["Question"] and hit["RequesterAnnotation"].startswith(task) for hit in fake.hits.values()
     )
-    service.do(Order("extend", "e1", {"task": task, "places": 10}))
+    service.do(Order("extend", "e1", {"task": task, "places": 30}))
     assert [hit["MaxAssignments"] for hit in fake.hits.values()] == [9, 9, 2, 9, 1] and len(service.hits(task)) == 5
     assert published(service, "p2") != task and len(fake.kinds) == 1 and len(service.hits(task)) == 5
 
@@ -202,7 +202,7 @@ def test_a_hit_made_by_hand_is_not_enlarged_beyond_nine(fake, service):
     published(service, places=9)
     (hit,) = fake.hits
     with pytest.raises(Refused, match="cannot be enlarged beyond 9"):
-        service.do(Order("extend", "e1", {"task": hit, "places": 1}))
+        service.do(Order("extend", "e1", {"task": hit, "places": 10}))
     assert fake.hits[hit]["MaxAssignments"] == 9
     with pytest.raises(Wrong, match="cannot have ten"):
         fake.CreateAdditionalAssignmentsForHIT(
@@ -219,16 +219,31 @@ def test_what_cannot_be_paid_is_not_published_nor_extended(fake, service):
     task = published(service)
     fake.balance = Decimal("1")
     with pytest.raises(Refused, match="1 places cost 1.50"):
-        service.do(Order("extend", "e1", {"task": task, "places": 1}))
+        service.do(Order("extend", "e1", {"task": task, "places": 21}))
     assert len(fake.hits) == 3
+
+
+def test_places_are_meant_in_all_and_an_order_given_again_adds_none(fake, service):
+    published(service, places=4)
+    (hit,) = fake.hits
+    order = Order("extend", "e1", {"task": hit, "places": 7})
+    for _ in range(2):
+        service.do(order)
+    assert fake.hits[hit]["MaxAssignments"] == 7 and fake.calls["CreateAdditionalAssignmentsForHIT"] == 1
+    task = published(service, "p2", places=9)
+    for token, places in (("e2", 9), ("e3", 12), ("e3", 12), ("e4", 5)):
+        service.do(Order("extend", token, {"task": task, "places": places}))
+    assert [one["MaxAssignments"] for one in service.hits(task)] == [9, 3]
 
 
 def test_who_is_on_a_list_does_not_see_what_is_published_with_it(fake, service):
     # Names that contain the name, over more than a page: a search finds them too.
     for n in range(120):
         fake.CreateQualificationType({"Name": f"family 1{n}", "Description": "", "QualificationTypeStatus": "Active"})
-    service.do(Order("bar", "b1", {"person": "A1ANNA", "list": "family 1"}))
-    service.do(Order("bar", "b2", {"person": "A2BERT", "list": "family 1"}))
+    service.do(Order("bar", "b1", {"people": ["A1ANNA"], "list": "family 1"}))
+    service.do(Order("bar", "b2", {"people": ["A1ANNA", "A2BERT"], "list": "family 1"}))
+    service.do(Order("bar", "b3", {"people": [], "list": "nobody's"}))
+    assert not [one for one in fake.lists.values() if one["Name"] == "nobody's"]
     (name,) = {name for name, _ in fake.listed}
     assert fake.lists[name]["Name"] == "family 1" and len(fake.listed) == 2
     published(service_of(countries="US, GB", approved_percent=97), lists=["family 1"])

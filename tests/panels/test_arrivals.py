@@ -5,6 +5,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from annotators import tasks
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelEvent, PanelTask, Recruitment
 from annotators.panels import (
     APPROVED,
@@ -25,15 +26,13 @@ from studies.models import Job
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 
-from .fake_prolific import TOKEN, FakeProlific
-
 PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
 
 
 @pytest.fixture
 def fake(settings, db):
     cache.clear()
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         yield fake
 
@@ -61,6 +60,8 @@ def looked(times=1) -> None:
         tasks.look_at_news()
         for job in Job.objects.filter(state="waiting"):
             jobs.run(job.pk)
+            job.refresh_from_db()
+            assert job.state == "done", job.error
         Job.objects.update(request_token=None)
 
 
@@ -96,6 +97,10 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     PanelEvent.objects.all().delete()
     looked()
     assert trusts() == ["confirmed"], "trust never falls"
+    # Also where it rose while the panel was asked.
+    mine = Assignment.objects.get()
+    shown = Seen(mine.external_ids["task"], session, PERSON, WORKING)
+    assert arrivals.settle([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
 
 
 def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):

@@ -80,7 +80,7 @@ def test_each_order_is_carried_out_once_whatever_becomes_of_the_reply(recruitmen
     for operation, names in OPERATIONS.items():
         panel = Pretend()
         panel.faults = [fault]
-        values = {name: "x" for name in names if name not in ("person", "submission", "places")}
+        values = {name: "x" for name in names if name not in ("person", "people", "submission", "places")}
         order = give(recruitment, operation, f"once-{operation}", submission=paid, **values)
         assert sent(recruitment, panel) == {first: 1}, operation
         later(order, not_before=timezone.now() - timedelta(seconds=1))

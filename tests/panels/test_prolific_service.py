@@ -41,12 +41,14 @@ def order_of(operation: str, fake, task: str) -> Order:
     values = {
         "publish": {
             "title": "Rate stories", "description": "You read stories.", "url": "https://eval.example.org/e/k/?PROLIFIC_PID=x", "reward": "1.60",
-            "currency": "GBP", "minutes": 8, "places": 30, "name": "Stories",
+            "currency": "GBP", "minutes": 8, "places": 30, "name": "Stories", "lists": [],
         },
-        "stop": {"task": task}, "extend": {"task": task, "places": 15}, "bar": {"person": PERSON, "list": fake.group()},
+        "stop": {"task": task}, "extend": {"task": task, "places": 15}, "bar": {"people": [PERSON], "list": "ours"},
         "reject": {"category": "LOW_EFFORT", "message": REASON}, "approve": {"message": ""}, "bonus": {"amount": "0.50", "currency": "GBP", "reason": "Thanks"},
         "screen_out": {"amount": "", "currency": "GBP"}, "request_return": {"message": "Withdrew consent"},
     }[operation]  # fmt: skip
+    if operation == "bar":
+        fake.group("ours")
     if "submission" in OPERATIONS[operation]:
         values = work(fake, task) | values
     assert set(values) == set(OPERATIONS[operation])
@@ -63,7 +65,7 @@ TOLD_BY = {
     "bonus": ("POST /bulk-bonus-payments/", lambda fake, v: fake.submissions[v["submission"]]["bonus_payments"].count(50)),
     "screen_out": ("POST /studies/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "SCREENED OUT"),
     "request_return": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["return_requested"] is not None),
-    "bar": ("POST /participant-groups/", lambda fake, v: fake.groups[v["list"]].count(PERSON)),
+    "bar": ("POST /participant-groups/", lambda fake, v: fake.groups[fake.group(v["list"])].count(PERSON)),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("operation", sorted(TOLD_BY))
 
@@ -122,13 +124,13 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
     order = order_of(operation, fake, task)
     worse = {
         "publish": {"url": "http://plain.example.org"}, "extend": {"places": 3}, "stop": {"task": fake.study(status="COMPLETED")},
-        "request_return": {"message": ""}, "bar": {"list": "f" * 24},
+        "request_return": {"message": ""}, "bar": {"people": ["robert"]},
     }.get(operation, work(fake, task, "RETURNED"))  # fmt: skip
     values = dict(order.values) | worse
     if operation == "request_return":
         values["submission"] = "e" * 24
     words = {
-        "publish": "Enter a valid URL", "extend": "only be increased", "stop": "is COMPLETED", "bonus": "not taken part", "bar": "Not found",
+        "publish": "Enter a valid URL", "extend": "only be increased", "stop": "is COMPLETED", "bonus": "not taken part", "bar": "no participant",
         "request_return": "no such submission",
     }.get(operation, "RETURNED")  # fmt: skip
     with pytest.raises(Refused, match=words):

@@ -167,7 +167,7 @@ class Amazon(ExternalQuestion):
     environment = ""
     secrets: ClassVar = {"key_id": "access key id", "key": "secret access key"}
     reads_exports = True
-    publishes = True
+    publishes = keeps_out = True
     pays_by = frozenset({"approval", "bonus"})
     origins: ClassVar[tuple[str, ...]] = ()
     refusals = Refusals(

@@ -229,7 +229,7 @@ class MTurkService(Service):
             "Title": values["title"][:LONGEST_TITLE], "Description": values["description"][:LONGEST_DESCRIPTION],
             "Reward": f"{reward:.2f}", "AutoApprovalDelayInSeconds": DECIDES_ITSELF_AFTER,
             "AssignmentDurationInSeconds": max(3 * 60 * int(values.get("minutes") or 0), LEAST_DURATION),
-            "QualificationRequirements": self._requirements(values.get("lists") or ()),
+            "QualificationRequirements": self._requirements(values["lists"]),
         }  # fmt: skip
         if keywords := self.wanted.get("keywords"):
             asked["Keywords"] = keywords
@@ -278,12 +278,14 @@ class MTurkService(Service):
 
     def extend(self, values, token):
         """Further places: in new HITs of the same type, so that each keeps the lower fee. A HIT made by hand is enlarged itself."""
-        task, places = values["task"], int(values["places"])
+        task = values["task"]
         hits = self.hits(task)
         if not hits:
             raise Refused("There is no HIT of this task any more; HITs are deleted after 120 days.")
         first = hits[0]
-        reward = Decimal(first["Reward"])
+        reward, places = Decimal(first["Reward"]), self._further(hits, task, token, int(values["places"]))
+        if places <= 0:
+            return {"task": task}
         if not task.startswith("heval-"):
             if first["MaxAssignments"] <= PER_HIT < first["MaxAssignments"] + places:
                 raise Refused(
@@ -302,6 +304,13 @@ class MTurkService(Service):
         for n in missing:
             self._hit(first["HITTypeId"], first["Question"], parts[n], task, token, n)
         return {"task": task}
+
+    def _further(self, hits: list[dict[str, Any]], task: str, token: str, wanted: int) -> int:
+        """How many places an order adds, so that there are ``wanted`` in all: those that it has made itself do not count."""
+        mine = f"{task}:{digest(token, length=12)}."
+        return wanted - sum(
+            hit["MaxAssignments"] for hit in hits if not hit.get("RequesterAnnotation", "").startswith(mine)
+        )
 
     # Deciding
 
@@ -367,11 +376,17 @@ class MTurkService(Service):
         return any(one["WorkerId"] == values["person"] and self._mark(token) in one["Reason"] for one in payments)
 
     def bar(self, values, token):
-        # The worker is not written to: being kept out of a repeat is no news.
-        self._call(
-            "associate_qualification_with_worker", QualificationTypeId=self._list(values["list"]), WorkerId=values["person"],
-            IntegerValue=1, SendNotification=False,
-        )  # fmt: skip
+        """One worker after the other: the service takes no more at once. Who is on the list stays on it."""
+        name = self._list(values["list"]) if values["people"] else ""
+        for worker in values["people"]:
+            # They are not written to: being kept out of a repeat is no news.
+            self._call(
+                "associate_qualification_with_worker",
+                QualificationTypeId=name,
+                WorkerId=worker,
+                IntegerValue=1,
+                SendNotification=False,
+            )
         return {}
 
     def _list(self, name: str) -> str:
@@ -403,7 +418,8 @@ class MTurkService(Service):
                 task = f"heval-{digest(token, length=24)}"
                 return self._made(task, token, int(values["places"]), {"task": task})
             case "extend" if values["task"].startswith("heval-"):
-                return self._made(values["task"], token, int(values["places"]), {"task": values["task"]})
+                further = self._further(self.hits(values["task"]), values["task"], token, int(values["places"]))
+                return self._made(values["task"], token, further, {"task": values["task"]})
             case "extend":
                 return None  # sent again with its token it is done once
             case "stop":

@@ -65,7 +65,7 @@ class Prolific(Channel):
     reads_exports = True
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
-    sends_messages = shows_work = True
+    sends_messages = shows_work = keeps_out = True
     refusals = REFUSALS
 
     def arrive(self, recruitment, parameters):

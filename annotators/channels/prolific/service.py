@@ -184,8 +184,12 @@ class ProlificService(Service):
             "reward": minor(values["reward"]), "device_compatibility": ["desktop", "tablet", "mobile"], "peripheral_requirements": [],
             "submissions_config": {"max_submissions_per_participant": 1, "max_concurrent_submissions": -1},
         }  # fmt: skip
-        if group := self.settings.get("barred_group"):
-            draft["filters"] = [{"filter_id": "participant_group_blocklist", "selected_values": [group]}]
+        groups = [group for group in [self.settings.get("barred_group")] if group] + [
+            self._group(name) for name in values["lists"]
+        ]
+        if groups:
+            # Who is added later is kept out too: Prolific looks at the groups' members of the moment.
+            draft["filters"] = [{"filter_id": "participant_group_blocklist", "selected_values": groups}]
         if project := self.settings.get("project"):
             draft["project"] = project
         return draft
@@ -265,11 +269,29 @@ class ProlificService(Service):
         return {}
 
     def bar(self, values, token):
-        """Into the participant group that studies are published without."""
-        self._order(
-            "POST", f"participant-groups/{_id(values['list'])}/participants/", {"participant_ids": [values["person"]]}
-        )
+        """Into the participant group that studies are published without. Who is a member already stays one."""
+        if values["people"]:
+            group = self._group(values["list"])
+            self._order(
+                "POST", f"participant-groups/{_id(group)}/participants/", {"participant_ids": list(values["people"])}
+            )
         return {}
+
+    def _group(self, name: str) -> str:
+        """The id of the group of exactly this name, made where there is none."""
+        if found := self._group_named(name):
+            return found
+        words = "Who has taken part already. It only keeps people from being asked twice."
+        made = self._order(
+            "POST", "participant-groups/", {"name": name, "workspace_id": self.workspace(), "description": words}
+        )
+        if not made.get("id"):
+            raise Unclear("Prolific gave the new group no id.")
+        return str(made["id"])
+
+    def _group_named(self, name: str) -> str:
+        every = self._pages(f"participant-groups/?{urlencode({'workspace_id': self.workspace()})}")
+        return next((str(row["id"]) for row in every if row.get("name") == name and not row.get("is_deleted")), "")
 
     # What became of an order whose reply was lost
 
@@ -319,8 +341,9 @@ class ProlificService(Service):
         return {} if self._get(f"submissions/{_id(order.values['submission'])}/").get("return_requested") else None
 
     def _look_bar(self, order: Order) -> dict[str, Any] | None:
-        members = self._pages(f"participant-groups/{_id(order.values['list'])}/participants/")
-        return {} if any(row.get("participant_id") == order.values["person"] for row in members) else None
+        group = self._group_named(order.values["list"])
+        members = self._pages(f"participant-groups/{_id(group)}/participants/") if group else ()
+        return {} if {row.get("participant_id") for row in members} >= set(order.values["people"]) else None
 
     # The wire
 

@@ -43,6 +43,7 @@ class ProlificStandIn(StandIn):
         self.studies, self.submissions, self.groups, self.bulks = {}, {}, {}, {}
         self.calls: list[tuple[str, dict]] = []
         self.faults: list[tuple[str, str]] = []
+        self.group_names: dict[str, str] = {}
         self.workspaces, self.secrets, self.subscriptions = ["5d0c" * 6], {}, {}
         self.currency, self.balance, self.largest_page = "GBP", 100_000, 100
         self._numbers, self._lock = count(1), threading.Lock()
@@ -151,9 +152,12 @@ class ProlificStandIn(StandIn):
         }  # fmt: skip
         return {"data": raw, "content_type": "application/json", "headers": headers}
 
-    def group(self) -> str:
-        self.groups[made := self.new_id()] = []
-        return made
+    def group(self, name: str) -> str:
+        """The id of the group of this name, made where there is none."""
+        found = next((one for one, known in self.group_names.items() if known == name), None) or self.new_id()
+        self.groups.setdefault(found, [])
+        self.group_names[found] = name
+        return found
 
     # The service
 
@@ -312,8 +316,22 @@ class ProlificStandIn(StandIn):
             ]
         }
 
+    def list_groups(self, *, body, query):
+        assert query["workspace_id"] in self.workspaces
+        return self.page_of(
+            [{"id": one, "name": name} for one, name in self.group_names.items()], query, "/participant-groups/"
+        )
+
+    def create_group(self, *, body, query):
+        assert body["workspace_id"] in self.workspaces
+        made = self.new_id()  # two may have one name
+        self.groups[made], self.group_names[made] = [], body["name"]
+        return {"id": made, "name": body["name"]}
+
     def join(self, group, *, body, query):
         members = self.found(self.groups, group)
+        if wrong := [person for person in body["participant_ids"] if len(person) != 24]:
+            raise Refusal(400, f"{wrong[0]} is no participant.")
         members += [person for person in body["participant_ids"] if person not in members]
         return {"results": [{"participant_id": person} for person in members]}
 
@@ -433,6 +451,8 @@ ROUTES = (
     ("POST /bulk-bonus-payments/*/pay/", ProlificStandIn.pay),
     ("GET /participant-groups/*/participants/", ProlificStandIn.members),
     ("POST /participant-groups/*/participants/", ProlificStandIn.join),
+    ("GET /participant-groups/", ProlificStandIn.list_groups),
+    ("POST /participant-groups/", ProlificStandIn.create_group),
     ("GET /workspaces/", ProlificStandIn.list_workspaces),
     ("GET /hooks/secrets/", ProlificStandIn.list_secrets),
     ("POST /hooks/secrets/", ProlificStandIn.create_secret),

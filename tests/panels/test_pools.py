@@ -1,0 +1,203 @@
+"""Who took part is kept out at the panel too: of one list, many in an order, nobody twice, and never in place of our own door."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from annotators import assign, tasks
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.identity import keep_identity
+from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
+from annotators.panels import pools
+from annotators.panels.pools import kept_out, list_of, push, unlisted
+from annotators.panels.publishing import publish
+from annotators.panels.secrets import keep
+from annotators.panels.work import ask_soon
+from studies import jobs
+from studies.models import Job, Study
+from tests import conftest
+from tests.builders import spa_study, user
+from tests.players import claimed, submitted
+
+from .fake_mturk import FakeMTurk
+
+pytestmark = pytest.mark.django_db
+PEOPLE = [f"{n:x}f1a" * 6 for n in range(1, 8)]
+
+
+def changed(study, **columns) -> Study:
+    QuerySet(Study).filter(pk=study.pk).update(**columns)
+    return Study.objects.get(pk=study.pk)
+
+
+def link(study, channel="prolific", secrets=None, pool="panel") -> Recruitment:
+    made = Recruitment.objects.create(study=study, channel=channel, pool=pool, settings={"code_complete": "A2K7PQ"})
+    keep(made, secrets or {"token": TOKEN})
+    return made
+
+
+def known(assignment, person) -> Assignment:
+    keep_identity(assignment.annotator, person)
+    return assignment
+
+
+def wanted(**changes):
+    values = {
+        "title": "t",
+        "description": "d",
+        "places": 9,
+        "minutes": 10,
+        "reward": Decimal("1.25"),
+        "currency": "GBP",
+    }
+    return values | changes
+
+
+def run_jobs():
+    for job in Job.objects.filter(state="waiting"):
+        jobs.run(job.pk)
+    assert not Job.objects.filter(state="failed").exists(), Job.objects.values_list("error")
+    Job.objects.update(request_token=None)
+
+
+@pytest.fixture(autouse=True)
+def public(settings):
+    cache.clear()
+    settings.SITE_URL = "https://eval.example.org"
+
+
+def test_a_group_shares_a_list_and_its_name_tells_nothing():
+    one, other, alone = (Study(exclusion_group=group) for group in ("humour", "humour", ""))
+    assert list_of(one) == list_of(other) != list_of(alone) and list_of(alone) != list_of(Study())
+    assert "humour" not in list_of(one) and len(list_of(one)) < 40
+    # People of the group may be asked there again: the list of the others would keep them out.
+    several = Study(exclusion_group="humour", batches_per_annotator=3)
+    assert list_of(several) not in ("", list_of(one))
+    clone = Study(exclusion_group="humour", clone_of_id=7)
+    assert list_of(clone) != list_of(one) and list_of(Study(batches_per_annotator=2)) == ""
+
+
+def test_the_list_holds_whom_our_own_door_would_refuse():
+    before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
+    study = spa_study(user("owner"), target_n=12, exclusion_group="tales", title="second")
+    elsewhere = spa_study(user("owner"), target_n=12, title="elsewhere")
+    here = link(study)
+    known(submitted(before, PEOPLE[0]), PEOPLE[0])
+    known(submitted(elsewhere, PEOPLE[1]), PEOPLE[1])
+    known(claimed(study, PEOPLE[2], here), PEOPLE[2])
+    back = known(claimed(study, PEOPLE[3], here), PEOPLE[3])
+    assign.release(back.pk, "returned")
+    claimed(before, PEOPLE[4])  # their id was never known, or is erased
+    known(submitted(before, PEOPLE[5]), PEOPLE[5])
+    Annotator.objects.filter(external_id=assign.pool_key("panel", PEOPLE[5])).update(pool="another")
+    codes = {assign.pool_key("panel", person): n for n, person in enumerate(PEOPLE)}
+    found = {codes[external] for external in kept_out(here).values_list("external_id", flat=True)}
+    assert found == {0, 2}
+    refused = {
+        n
+        for n, person in enumerate(PEOPLE)
+        if n not in (4, 5) and assign.has_taken_part_elsewhere(study, assign.annotator_of("panel", person))
+    }
+    assert refused == {0}, "the list holds them, and those who are here already"
+    changed(study, batches_per_annotator=2)
+    assert {codes[e] for e in kept_out(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)} == {
+        0
+    }
+
+
+def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
+    monkeypatch.setattr(pools, "BATCH", 4)
+    before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
+    for person in PEOPLE:
+        known(claimed(before, person), person)
+    here = link(spa_study(user("owner"), exclusion_group="tales", title="second"))
+    assert push(here) == 7 and push(here) == 0
+    assert [order.bars.count() for order in PanelOrder.objects.order_by("pk")] == [4, 3]
+    kept = str(list(PanelOrder.objects.values())) + str(list(PanelBar.objects.values()))
+    assert not [person for person in PEOPLE if person in kept]
+    # Refused ones are tried again, and not before an hour is over.
+    first = PanelOrder.objects.order_by("pk").first()
+    PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=timezone.now(), ended_at=timezone.now())
+    assert push(here) == 0
+    PanelOrder.objects.filter(pk=first.pk).update(ended_at=timezone.now() - timedelta(hours=2))
+    assert unlisted(here).count() == 4 == push(here) and push(here) == 0
+    assert pools.standing(here) == {"listed": 0, "doubtful": 1}
+
+
+def test_a_panel_without_lists_is_ordered_nothing():
+    study = spa_study(user("owner"), target_n=12)
+    here = link(study, "generic")
+    known(claimed(study, PEOPLE[0], here), PEOPLE[0])
+    assert push(here) == 0 and not PanelOrder.objects.exists()
+
+
+def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):
+    with ProlificStandIn() as fake:
+        settings.PROLIFIC_API = fake.url
+        before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
+        for person in PEOPLE[:3]:
+            known(claimed(before, person), person)
+        study = spa_study(user("owner"), target_n=12, exclusion_group="tales", title="second")
+        here = link(study)
+        fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
+        publish(here, **wanted())
+        ask_soon(here)
+        run_jobs()
+        ask_soon(here)
+        run_jobs()
+        (group,) = fake.groups
+        assert fake.group_names[group] == list_of(study) and fake.groups[group] == sorted(PEOPLE[:3])
+        (made,) = fake.studies.values()
+        assert made["filters"] == [{"filter_id": "participant_group_blocklist", "selected_values": [group]}]
+        posts = [call for call, _ in fake.calls if call.startswith("POST")]
+        assert posts.index(f"POST /participant-groups/{group}/participants/") < posts.index("POST /studies/")
+        # Who starts now is on the list within a minute, in one request for all.
+        for person in PEOPLE[3:5]:
+            known(claimed(study, person, here), person)
+        asked = len(fake.calls)
+        assert tasks.look_at_news() == 1
+        run_jobs()
+        assert set(fake.groups[group]) == set(PEOPLE[:5])
+        assert sum(call.endswith("/participants/") and call.startswith("POST") for call, _ in fake.calls[asked:]) == 1
+        tasks.look_at_news()
+        run_jobs()
+        assert PanelOrder.objects.filter(operation="bar").count() == 2 and PanelTask.objects.count() == 1
+        client.force_login(user("owner"))
+        page = client.get(f"/admin/annotators/recruitment/{here.pk}/panel/").content.decode()
+        assert "5 people who took part here" in page
+
+
+def test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have(settings):
+    try:
+        import boto3  # noqa: F401 - whether it is there is all that is asked
+    except ImportError:
+        conftest.lacking("boto3 is not installed")
+    fake = FakeMTurk()
+    try:
+        settings.MTURK_ENDPOINT_URL = fake.url
+        before = spa_study(user("owner"), target_n=12)
+        for person in ("A1ANNA", "A2BERT"):
+            known(claimed(before, person), person)
+        study = changed(spa_study(user("owner"), target_n=12, title="clone"), clone_of=before)
+        here = link(study, "mturk", {"key_id": "key", "key": "secret"})
+        fake.faults = {"AssociateQualificationWithWorker": ["ok", "drop_after"]}
+        publish(here, **wanted(currency="USD"))
+        ask_soon(here)
+        run_jobs()
+        (name,) = fake.lists
+        assert fake.lists[name]["Name"] == list_of(study) and {worker for _, worker in fake.listed} == {
+            "A1ANNA",
+            "A2BERT",
+        }
+        operations = [operation for operation, _ in fake.asked]
+        assert operations.index("AssociateQualificationWithWorker") < operations.index("CreateHITWithHITType")
+        asked = next(iter(fake.kinds.values()))[1]["QualificationRequirements"]
+        assert asked == [
+            {"QualificationTypeId": name, "Comparator": "DoesNotExist", "ActionsGuarded": "DiscoverPreviewAndAccept"}
+        ]
+    finally:
+        fake.close()
