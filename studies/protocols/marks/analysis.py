@@ -8,11 +8,11 @@ Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from studies.contrasts import Comparison, comparison, of_systems
 from studies.contrasts import judged as judged_by_family
+from studies.references import unplanned_pairs
 
 from .. import Block
 from . import PENALTY, SCORE, layouts
@@ -54,17 +54,15 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
 
 
 def _comparisons(one: Judged, estimand: str) -> list[Comparison]:
-    """What was planned on this estimand, then every other pair of systems that were judged."""
+    """What was planned on this estimand, then every other pair of systems under evaluation."""
     contrasts = one.section.study.contrasts.select_related("x", "y", "section")
     default = SCORE if one.has_score else PENALTY
     planned = [
         comparison(each, one.section, each.criterion) for each in of_systems(contrasts, one.section, estimand, default)
     ]
-    known = {frozenset((each.x, each.y)) for each in planned}
     others = [
         Comparison(one.section.position, x, y)
-        for x, y in combinations(sorted(set(one.outputs["system"])), 2)
-        if frozenset((x, y)) not in known
+        for x, y in unplanned_pairs(one.outputs["system"], planned, one.references)
     ]
     return list({each.key: each for each in [*planned, *others]}.values())
 
@@ -119,12 +117,14 @@ def _about(one: Judged, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
     if not len(rows):
         return []
     systems = _systems(one, rows, attrs["level"])
-    kinds = _kinds(one, rows, attrs["level"])
-    checks = _checks(one, rows, attrs)
+    # Whether people find what was planted, the table of systems says; how they agree and what errors are like, the others tell.
+    evaluated = rows[~rows["system"].isin(one.references.names)]
+    kinds = _kinds(one, evaluated, attrs["level"])
+    checks = _checks(one, evaluated, attrs)
     paper = _standard(one)
     return [
         Block("marks.systems", f"Each system by itself ({one.title})", "recommended", estimates=systems,
-              tables=[layouts.systems(systems, one, suffix)], series=[layouts.penalties(systems, suffix)],
+              tables=[layouts.systems(systems, one, suffix)], series=[layouts.penalties(systems, one, suffix)],
               note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks."),
         Block("marks.kinds", f"Errors by kind and grade ({one.title})", "recommended", estimates=kinds,
               tables=[layouts.kinds(kinds, suffix)], note="Errors per judged output."),
@@ -190,7 +190,7 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
 
     level = attrs["level"]
     kept = set(rows["annotator"])
-    parts = one.parts[one.parts["annotator"].isin(kept)]
+    parts = one.parts[one.parts["annotator"].isin(kept) & ~one.parts["system"].isin(one.references.names)]
     parts = parts.assign(sentence=_joined(parts, "item", "system", "sample", "part"))
     checks = []
     for column, measured, words in (

@@ -61,16 +61,16 @@ def systems(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any
         score, penalty, clean = (by.get((system, measure)) for measure in ("score", "penalty", "clean"))
         rows.append(
             {
-                "system": system, "score": score and score.estimate, "score_interval": ends(score), "penalty": penalty.estimate,
+                "system": system, "reference": judged.references.kind_of(system), "score": score and score.estimate, "score_interval": ends(score), "penalty": penalty.estimate,
                 "penalty_interval": ends(penalty), "clean": clean.estimate, "clean_interval": ends(clean), "n": penalty.n,
                 "outputs": penalty.n_rows, "reason": penalty.reason,
             }
         )  # fmt: skip
-    rows.sort(key=lambda row: (row["penalty"] is None, row["penalty"], row["system"]))
+    rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
     weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged.book.severities)
     return {
         "name": f"marks_systems{suffix}", "title": f"Score, penalty and outputs without error, by system ({judged.title})", "place": "first", "rows": rows,
-        "columns": "system|System|text; score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
+        "columns": f"system|System|text; {_planted(rows)}score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
         "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
         "note": f"The least penalty first; the penalty of an output sums the weights of its errors ({weights}). Means over judged outputs, "
@@ -78,11 +78,18 @@ def systems(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any
     }  # fmt: skip
 
 
-def penalties(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+def _planted(rows: Sequence[dict[str, Any]]) -> str:
+    """The column that says which rows are planted references, where there are some."""
+    return "reference|Planted as|text; " if any(row["reference"] for row in rows) else ""
+
+
+def penalties(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
     rows = [
         point(one, one.settings["system"], "penalty")
         for one in estimates
-        if one.settings["measure"] == "penalty" and one.estimate is not None
+        if one.settings["measure"] == "penalty"
+        and one.estimate is not None
+        and not judged.references.kind_of(one.settings["system"])
     ]
     return {
         "name": f"marks_penalties{suffix}", "title": "Mean penalty of each system", "axis": "penalty per output", "reference": None,
@@ -143,12 +150,14 @@ def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
 def standard(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
     by: dict[str, dict[str, Any]] = {}
     for one in estimates:
-        row = by.setdefault(one.settings["system"], {"system": one.settings["system"], "n": one.n, **one.detail})
+        system = one.settings["system"]
+        about = {"system": system, "reference": judged.references.kind_of(system), "n": one.n, **one.detail}
+        row = by.setdefault(system, about)
         row[one.settings["measure"]] = one.estimate
-    rows = sorted(by.values(), key=lambda row: (row["penalty"], row["system"]))
+    rows = sorted(by.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
     return {
         "name": f"marks_standard{suffix}", "title": f"As campaigns print it ({judged.title})", "place": "sure", "rows": rows,
-        "columns": "system|System|text; penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
+        "columns": f"system|System|text; {_planted(rows)}penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
         "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
         "note": "After all primary rules. Words as often as they were judged.",
     }  # fmt: skip

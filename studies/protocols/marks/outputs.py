@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from studies.references import Ends, ends_of
 from studies.scales import read_scale
 from studies.texts import word_count
 
@@ -24,6 +25,7 @@ class Judged:
 
     section: Any
     book: Codebook
+    references: Ends
     outputs: "DataFrame"
     parts: "DataFrame"
     has_score: bool
@@ -69,7 +71,7 @@ def judged(frame: "DataFrame", section: Any) -> Judged:
     found["words"] = [
         word_count(texts.get(key, "")) for key in zip(found["prompt"], found["system"], found["sample"], strict=True)
     ]
-    return Judged(section, book, found, _parts(found, real, texts, pd), score is not None, ends)
+    return Judged(section, book, ends_of(section.study), found, _parts(found, real, texts, pd), score is not None, ends)
 
 
 def _parts(outputs: "DataFrame", real: "DataFrame", texts: Mapping[tuple, str], pd: Any) -> "DataFrame":

@@ -4,12 +4,13 @@ A row of the frame is one output's mid-rank among those of its prompt; a ranking
 ranking are not independent, nor are the rankings of one annotator: annotators are the unit everywhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from studies.contrasts import Comparison, comparison, judged, of_systems
+from studies.references import Ends, ends_of, unplanned_pairs
 from studies.scales import read_scale
 
 from .. import Block
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The rankings of one question. ``wide`` and ``wide_paper``: a row an annotator and item, a column a system, NaN not shown."""
+    """The rankings of one question. ``all_ranked``, ``wide`` and ``wide_paper``: a row an annotator and item, a column a system, NaN
+    not shown. Planted ends stand in ``all_ranked`` alone; ``rows`` and the others have the ranks among the rest."""
 
     section: Any
     question: Any
     comparisons: tuple[Comparison, ...]
+    references: Ends
     rows: "DataFrame"
+    all_ranked: "DataFrame"
     wide: "DataFrame"
     wide_paper: "DataFrame"
 
@@ -59,6 +63,7 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
 def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
+    references = ends_of(section.study)
     found = []
     for question in section.questions.all():
         try:
@@ -70,27 +75,33 @@ def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
         ranks = (scale.minimum + mine["value"] * (scale.maximum - scale.minimum)) * 2
         mine = mine.assign(rank=ranks.round() / 2)
         kept = mine[mine["is_kept"].astype(bool)]
-        comparisons = _comparisons(section, question, contrasts, sorted(set(mine["system"])))
-        found.append(
-            Ranked(section, question, comparisons, kept, _wide(kept), _wide(mine[mine["is_kept_paper"].astype(bool)]))
-        )
+        comparisons = _comparisons(section, question, contrasts, set(mine["system"]), references)
+        rest = _among(kept, references)
+        paper = _among(mine[mine["is_kept_paper"].astype(bool)], references)
+        found.append(Ranked(section, question, comparisons, references, rest, _wide(kept), _wide(rest), _wide(paper)))
     return found
 
 
+def _among(rows: "DataFrame", references: Ends) -> "DataFrame":
+    """The systems under evaluation with their ranks among themselves: a planted end that is ranked between them moves nobody."""
+    if not references.names:
+        return rows
+    rest = rows[~rows["system"].isin(references.names)]
+    return rest.assign(rank=rest.groupby(["assignment", "item"])["rank"].rank())
+
+
 def _comparisons(
-    section: Any, question: Any, contrasts: Sequence[Any], systems: Sequence[str]
+    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: Ends
 ) -> tuple[Comparison, ...]:
-    """What was planned, then every other pair that was ranked."""
+    """What was planned, then every other pair of systems under evaluation that was ranked."""
     planned = [
         comparison(contrast, section, question.criterion, question.key)
         for contrast in of_systems(contrasts, section, SHARE, SHARE)
         if contrast.criterion in ("", question.criterion)
     ]
-    known = {frozenset((one.x, one.y)) for one in planned}
     others = [
         Comparison(section.position, x, y, question.criterion, question.key)
-        for x, y in combinations(systems, 2)
-        if frozenset((x, y)) not in known
+        for x, y in unplanned_pairs(systems, planned, references)
     ]
     return tuple({one.key: one for one in [*planned, *others]}.values())
 
@@ -103,7 +114,7 @@ def _pair(one: Ranked, compared: Comparison) -> "DataFrame":
     """A row a ranking that holds both: the annotator, the item, and 1, 1/2 or 0 for x above y."""
     import numpy as np
 
-    table = one.wide.reindex(columns=[compared.x, compared.y]).dropna()
+    table = one.all_ranked.reindex(columns=[compared.x, compared.y]).dropna()
     score = (np.sign(table[compared.y] - table[compared.x]) + 1) / 2
     return score.rename("score").reset_index()
 
@@ -152,10 +163,11 @@ def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
     from analysis.stats import agreement, clusters, ranks, ratings
 
     rows, level = one.rows, attrs["level"]
+    planted = _planted(one, level)
     if not len(rows):
         return []
     where = {"section": one.section.position, "question": one.question.key}
-    most = float(one.wide.shape[1])
+    most = max(2.0, float(one.wide.shape[1]))
     means = tuple(
         replace(
             clusters.clustered_mean(
@@ -207,7 +219,31 @@ def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
               note="Agreement is over outputs that several ranked among the same others."),
         Block("ranking.friedman", f"Friedman's test and Kendall's W ({one.title})", "paper", estimates=(textbook,),
               note="One ranking an annotator, of their mean ranks, after all primary rules."),
+        Block("ranking.references", f"Where the planted references stood ({one.title})", "recommended", estimates=planted,
+              tables=[layouts.references(planted, suffix, one.title)]),
     ]  # fmt: skip
+
+
+def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
+    """How many of the systems under evaluation each planted end stands above: near all for a maximal one, near none for a minimal."""
+    import numpy as np
+
+    from analysis.stats import clusters
+
+    systems = [name for name in one.all_ranked.columns if name not in one.references.names]
+    found = []
+    for name in [name for name in one.all_ranked.columns if name in one.references.names]:
+        table = one.all_ranked[one.all_ranked[name].notna()]
+        above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
+        shares = above.mean(axis=1).dropna()
+        mean = clusters.clustered_mean(
+            shares.to_numpy(float), shares.index.get_level_values("annotator").to_numpy(object), level=level, bounds=(0.0, 1.0),
+            analysis="ranking.reference", estimand="share of the systems of its ranking that it stands above, ties half",
+        )  # fmt: skip
+        found.append(
+            replace(mean, settings={**mean.settings, "system": name, "reference": one.references.kind_of(name)})
+        )
+    return tuple(found)
 
 
 def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:

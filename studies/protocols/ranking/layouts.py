@@ -98,3 +98,19 @@ def checks(estimates: Sequence[Any], suffix: str, title: str) -> dict[str, Any]:
         "reason|Undefined because|text",
         "note": "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0.",
     }  # fmt: skip
+
+
+def references(estimates: Sequence[Any], suffix: str, title: str) -> dict[str, Any]:
+    rows = [
+        {
+            "system": one.settings["system"], "reference": one.settings["reference"], "share": one.estimate, "interval": ends(one),
+            "n": one.n, "rankings": one.n_rows, "reason": one.reason,
+        }
+        for one in estimates
+    ]  # fmt: skip
+    return {
+        "name": f"ranking_references{suffix}", "title": f"Where the planted references stood ({title})", "place": "sure", "rows": rows,
+        "columns": "system|System|text; reference|Planted as|text; share|Systems that it stands above|percent; interval|95% CI|interval; "
+        "n|n annotators|integer; rankings|Rankings|integer; reason|Undefined because|text",
+        "note": "Planted references are no systems under evaluation: ranks, strengths and agreement are of the others among themselves.",
+    }  # fmt: skip

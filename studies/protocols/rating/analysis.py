@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.contrasts import Comparison, comparison, judged, of_systems
+from studies.references import Ends, ends_of
 from studies.scales import ScaleSpec, read_scale
 
 from .. import Block
 from . import settings_of
-from .utilities import UTILITY, Ends, Utilities, ends_of, utilities
+from .utilities import UTILITY, Utilities, utilities
 from .utilities import blocks as utility_blocks
 
 if TYPE_CHECKING:

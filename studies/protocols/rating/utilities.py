@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.contrasts import Comparison, judged
+from studies.references import Ends
 
 from .. import Block
 
@@ -20,30 +21,6 @@ if TYPE_CHECKING:
 UTILITY = "utility"
 # Two references closer than this share of the scale are no ends: 10 points of 0 to 100.
 LEAST_SPREAD = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The systems that are planted ends of the scale, by name."""
-
-    maximal: frozenset[str] = frozenset()
-    minimal: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self.maximal | self.minimal
-
-    @property
-    def is_complete(self) -> bool:
-        return bool(self.maximal and self.minimal)
-
-
-def ends_of(study: Any) -> Ends:
-    kinds = study.systems.model.Reference
-    named: dict[str, set[str]] = {}
-    for name, reference in study.systems.exclude(reference="").values_list("name", "reference"):
-        named.setdefault(reference, set()).add(name)
-    return Ends(frozenset(named.get(kinds.MAXIMAL, ())), frozenset(named.get(kinds.MINIMAL, ())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,3 +330,39 @@ def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     assert {"gamma was scored higher than beta.", "gamma has fewer or milder errors than beta."} <= claims
     assert {row["unit"] for row in tables["marks_checks"]} == {"sentence", "output", "annotator"}
     assert Decimal(5) in set(Response.objects.filter(choice__gt="").values_list("value", flat=True))
+
+
+def test_planted_references_stand_apart():
+    study = draft(systems=("alpha", "best", "beta", "worst"))
+    study.systems.filter(name="best").update(reference="maximal")
+    study.systems.filter(name="worst").update(reference="minimal")
+    section = study.sections.get()
+    judged = {}
+    for person in range(8):
+        for prompt in (1, 2):
+            judged[person, prompt, "alpha"] = ([("accuracy", 5, "1"), ("style", 1, "2:0-3")], 50 + person)
+            judged[person, prompt, "beta"] = ([("style", 1, "1")] if prompt == 1 else [], 70 + 2 * person)
+    alone = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    for person in range(8):
+        for prompt in (1, 2):
+            judged[person, prompt, "best"] = ([], 100 - person)
+            judged[person, prompt, "worst"] = ([("accuracy", 5, str(1 + person % 6))] * (1 + person % 2), person)
+    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+
+    def pairs(block):
+        return {(e.settings["contrast"]["x"], e.settings["contrast"]["y"]) for e in block.estimates}
+
+    planned = set(study.contrasts.values_list("x__name", "y__name"))
+    assert len(planned) == 3 and not {("alpha", "beta"), ("beta", "alpha")} & planned
+    assert pairs(blocks["marks.score"]) - planned == {("alpha", "beta")}
+    assert pairs(blocks["marks.penalty"]) - planned == {("alpha", "beta")}
+    for name in ("marks.kinds", "marks.checks"):
+        assert [e.as_dict() for e in blocks[name].estimates] == [e.as_dict() for e in alone[name].estimates], name
+    for name in ("marks.systems", "marks.standard"):
+        (table,) = blocks[name].tables
+        assert [(row["system"], row["reference"]) for row in table["rows"]] == [
+            ("beta", ""), ("alpha", ""), ("best", "maximal"), ("worst", "minimal"),
+        ]  # fmt: skip
+        assert "Planted as" in table["columns"] and "Planted as" not in alone[name].tables[0]["columns"]
+    (figure,) = blocks["marks.systems"].series
+    assert [row["label"] for row in figure["rows"]] == ["alpha", "beta"]

@@ -243,3 +243,51 @@ def test_robots_that_prefer_are_found_out(same_orders):
     assert verdicts["gamma > beta"] == "different" and verdicts["beta > alpha"] == "inconclusive"
     assert result["conclusions"][1]["claim"] == "gamma was ranked above beta."
     assert {"ranking_pairs", "ranking_means"} <= {one["name"] for one in result["figures"]}
+
+
+def test_planted_references_stand_apart_and_move_nobody():
+    """A maximal reference above all and a minimal one amid them: the systems' figures are those of the rankings without both."""
+    study = draft()
+    section = study.sections.get()
+    alone = {block.name: block for block in analyse(frame_of(section, RANKINGS), [section])}
+    frame = frame_of(section, RANKINGS)
+    best = frame.drop_duplicates(["annotator", "item"]).assign(system="best", value=0.0, label="D")
+    worst = best.assign(system="worst", value=2.5 / 25, label="E")
+    frame = pd.concat([frame.assign(value=frame["value"] + 1 / 25), best, worst], ignore_index=True)
+    frame.attrs = ATTRS
+    study.systems.create(name="best", reference="maximal")
+    study.systems.create(name="worst", reference="minimal")
+    found = {block.name: block for block in analyse(frame, [section])}
+    assert {"best", "worst"}.isdisjoint(
+        name
+        for e in found["ranking.share"].estimates
+        for name in (e.settings["contrast"]["x"], e.settings["contrast"]["y"])
+    )
+    for name in ("ranking.share", "ranking.means", "ranking.strengths", "ranking.friedman"):
+        assert [(e.estimand, e.estimate, e.n) for e in found[name].estimates] == [
+            (e.estimand, e.estimate, e.n) for e in alone[name].estimates
+        ], name
+    assert found["ranking.means"].verdict == alone["ranking.means"].verdict
+    (table,) = found["ranking.references"].tables
+    above = {row["system"]: (row["reference"], row["share"], row["n"], row["rankings"]) for row in table["rows"]}
+    # The worst stands beside those whose rank is 2.5 without the best, and above the last.
+    below = sum((rank > 2.5) + (rank == 2.5) / 2 for mine in RANKINGS for ranks in mine for rank in ranks) / 36
+    assert above == {"best": ("maximal", 1, 6, 12), "worst": ("minimal", pytest.approx(below), 6, 12)}
+    assert "ranking.references" not in alone
+
+
+def test_a_planned_comparison_may_name_a_planted_reference_and_one_system_may_stand_alone():
+    study = draft()
+    section = study.sections.get()
+    study.systems.filter(name="gamma").update(reference="maximal")
+    pairs = {
+        (e.settings["contrast"]["x"], e.settings["contrast"]["y"]): e.estimate
+        for block in analyse(frame_of(section, RANKINGS), [section])
+        if block.name == "ranking.share"
+        for e in block.estimates
+    }
+    assert set(pairs) == {("beta", "alpha"), ("gamma", "beta")}
+    study.systems.filter(name="beta").update(reference="minimal")
+    blocks = {block.name: block for block in analyse(frame_of(section, RANKINGS), [section])}
+    assert [(e.settings["system"], e.estimate) for e in blocks["ranking.means"].estimates] == [("alpha", 1.0)]
+    assert len(blocks["ranking.references"].estimates) == 2
