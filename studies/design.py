@@ -452,7 +452,8 @@ class Burden:
 
 
 def burdens(study: Study, drawn=None) -> list[Burden]:
-    """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question.
+    """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question. Whatever is shown
+    counts, planted references too: whoever meets one reads and judges it.
 
     ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
     """
@@ -493,15 +494,25 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
         prompts.setdefault((number, arm), set()).add(prompt)
     sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms"))
     asked = [
-        (protocol.fields_asked(section, study.systems.count()), {row.arm_id for row in section.section_arms.all()})
+        (section, protocol, {row.arm_id for row in section.section_arms.all()})
         for section in sections
         if (protocol := REGISTRY.get(section.protocol))
     ]
-    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
+    arms = list(study.arms.annotate(n_systems=Count("systems")))
+    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in arms}
+    n_systems = study.systems.count()
+    questions_of = {
+        arm.pk: sum(
+            protocol.fields_asked(section, arm.n_systems or n_systems)
+            for section, protocol, shown in asked
+            if not shown or arm.pk in shown
+        )
+        for arm in arms
+    }
     found = []
     for (number, arm), n in words.items():
         total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
-        questions = sum(fields for fields, arms in asked if not arms or arm in arms)
+        questions = questions_of[arm]
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
         found.append(

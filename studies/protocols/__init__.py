@@ -281,7 +281,7 @@ class Protocol:
         return {}
 
     def fields_asked(self, section, systems: int) -> int:
-        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions."""
+        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions, ``systems`` those of the arm."""
         return section.asked * max(1, section.m if self.has_items else 1)
 
     def practice(self, section, outputs: Sequence[tuple[str, bool]]) -> Mapping[str, tuple[float, float] | int]:

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from studies.design import burdens, problems
 from studies.draw import PoolSpent, SharesRefused, Supply, arm_of, block_of, drawn_batches, random_of, write_batches
 from studies.models import Arm, ArmSystem, Output, Section
+from studies.texts import word_count
 from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft
 
 pytestmark = pytest.mark.django_db
@@ -190,3 +191,22 @@ def test_streams_of_random_numbers_are_independent_of_each_other():
         )
         == 4
     )
+
+
+def test_the_burden_counts_what_each_arm_shows_and_planted_references_where_they_are_met():
+    """By hand: SPA's readers do not meet the planted one, raters do; an arm of two systems asks about two."""
+    study = draft_study(systems=("alpha", "beta", "top"))
+    add_spa(study, m=4, pairs=[("alpha", "beta")])
+    study.systems.filter(name="top").update(reference="maximal")
+    add_rating(study, position=2, m=2)
+    few = Arm.objects.create(study=study, name="few")
+    few.systems.set(study.systems.exclude(name="top"))
+    words = {
+        kind: {word_count(text) for text in texts.values_list("text", flat=True)}
+        for kind, texts in (("output", Output.objects.filter(system__study=study)), ("prompt", study.prompts))
+    }
+    assert words == {"output": {21}, "prompt": {5}}
+    n_rated = 2 * study.sections.get(position=2).questions.count()
+    assert {(burden.words, burden.questions) for burden in burdens(study)} == {
+        (6 * 5 + 4 * 2 * 21 + 2 * 3 * 21, 2 + 3 * n_rated), (6 * 5 + 4 * 2 * 21 + 2 * 2 * 21, 2 + 2 * n_rated),
+    }  # fmt: skip
