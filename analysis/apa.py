@@ -11,6 +11,8 @@ from typing import Any
 UNDEFINED = "–"
 MINUS = "−"
 ADJUSTED = {"holm": "Holm-adjusted p", "bonferroni": "Bonferroni-adjusted p", "benjamini_hochberg": "FDR-adjusted p"}
+# Whoever sees both takes them to say the same, and they need not.
+BESIDE_INTERVALS = "Intervals are not adjusted for the number of comparisons, adjusted p is: the two may disagree."
 NAMES = {
     "one_sample_t": "t",
     "paired_t": "t",

@@ -49,16 +49,11 @@ def _worded(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         contrast, words, null = contrast_of(estimate), estimate["settings"]["words"], estimate["settings"]["null"]
         outcome = recovered(contrast["expected"], found_direction(estimate, null, False))
         claim, text = _claimed(estimate, words, null)
-        expected = {">": "more", "<": "less", "~": "no difference that matters"}.get(contrast["expected"], "")
-        ending = {
-            "recovered": "that was found",
-            "not shown": "that was not shown",
-            "contradicted": "the opposite was found",
-        }
+        meant = {">": words["more"], "<": words["less"], "~": f"{words['same']}."}.get(contrast["expected"], "")
         found.append(
             {
                 "contrast": f"{contrast['key']}, {estimate['settings']['key']}", "role": contrast["role"], "claim": claim,
-                "text": text + (f" Expected was {expected}; {ending[outcome]}." if outcome else ""),
+                "text": text + _expectation(contrast["expected"], outcome, meant),
                 "apa": apa.result(estimate, words["symbol"], "number") if estimate["estimate"] is not None else "",
                 "verdict": estimate["detail"].get("verdict"), "status": estimate["status"], "recovered": outcome,
             }
@@ -125,7 +120,11 @@ def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:
         detectable = estimate["detail"].get("detectable_difference")
         if detectable is not None:
             numbers += f" With so many annotators a preference {100 * detectable:.0f} points from 50 % is found in 8 of 10 studies."
-    return head, numbers + _expectation(contrast, estimate)
+    meant = {">": f"{x} is better.", "<": f"{y} is better.", "~": "the two are equivalent."}.get(
+        contrast["expected"], ""
+    )
+    outcome = recovered(contrast["expected"], found_direction(estimate, 0.5, False))
+    return head, numbers + _expectation(contrast["expected"], outcome, meant)
 
 
 def _numbers(estimate: Envelope, x: str, y: str, is_spa: bool) -> str:
@@ -143,23 +142,13 @@ def _numbers(estimate: Envelope, x: str, y: str, is_spa: bool) -> str:
     return f"{said}{between}{p}{n}."
 
 
-def _expectation(contrast: Mapping[str, Any], estimate: Envelope) -> str:
-    outcome = recovered(contrast["expected"], found_direction(estimate, 0.5, False))
+def _expectation(expected: str, outcome: str, meant: str) -> str:
+    """What was expected, as a sentence (``meant``), and what became of it; '' where nothing was expected or nothing is known."""
     if not outcome:
         return ""
-    words = {
-        ">": f"that {contrast['x']} is better",
-        "<": f"that {contrast['y']} is better",
-        "~": "that the two are equivalent",
-    }[contrast["expected"]]
-    ending = {
-        "recovered": "that was found",
-        "not shown": "that was not shown",
-        "contradicted": "the opposite was found",
-    }
-    if contrast["expected"] == "~" and outcome == "contradicted":
-        return f" It was expected {words}; a difference was found."
-    return f" It was expected {words}; {ending[outcome]}."
+    opposite = "A difference was found." if expected == "~" else "The opposite was found."
+    ending = {"recovered": "That was found.", "not shown": "That was not shown.", "contradicted": opposite}
+    return f" Expected: {meant} {ending[outcome]}"
 
 
 def _apa(estimate: Envelope, is_spa: bool) -> str:

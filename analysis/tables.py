@@ -65,6 +65,9 @@ def table(name: str, title: str, columns: str, rows: Iterable[Mapping[str, Any]]
     for text in columns.split(";"):
         key, label, kind = (part.strip() for part in text.split("|"))
         made.append({"key": key, "label": label, "kind": kind})
+    is_adjusted = any(column["label"].startswith("adj. p") for column in made)
+    if is_adjusted and any(column["kind"].endswith("interval") for column in made):
+        note = f"{note} {apa.BESIDE_INTERVALS}".strip()
     return {
         "name": name, "title": title, "place": place, "columns": made, "note": note,
         "rows": [{column["key"]: row.get(column["key"]) for column in made} for row in rows],
@@ -127,6 +130,8 @@ def _harmless(value: Any) -> Any:
 
 
 Blocks = Sequence[Mapping[str, Any]]
+# So many things a warning names before it only counts them.
+FEW = 3
 
 
 def estimates_of(blocks: Blocks, name: str, mode: str = "recommended") -> list[dict[str, Any]]:
@@ -779,24 +784,40 @@ def versions(blocks: Blocks) -> Table | None:
 
 
 def warnings(blocks: Blocks) -> Table | None:
-    """Every warning that a number carries, once for each number."""
-    rows, seen = [], set()
+    """Every warning that numbers carry, once with all the numbers that carry it."""
+    found: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for block in blocks:
         for estimate in block["estimates"]:
             for one in [estimate, *estimate["sensitivity"]]:
                 for warning in one["warnings"]:
+                    if warning["severity"] == "info":
+                        continue
                     about = label_of(contrast_of(estimate), True) if contrast_of(estimate) else one["estimand"]
-                    key = (warning["code"], about, one["analysis"], block["mode"])
-                    if warning["severity"] != "info" and key not in seen:
-                        seen.add(key)
-                        rows.append(
-                            {"about": about, "analysis": one["analysis"], "mode": block["mode"], "code": warning["code"].replace("_", " "),
-                             "severity": warning["severity"],
-                             "detail": ", ".join(f"{k} {_short(v)}" for k, v in sorted(warning["detail"].items()))}
-                        )  # fmt: skip
-    columns = "about|About|text; analysis|Analysis|text; mode|Mode|text; code|Warning|text; severity|Severity|text; detail|Detail|text"
-    note = "“block”: no claim may rest on the number."
+                    detail = ", ".join(
+                        f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(warning["detail"].items())
+                    )
+                    key = (warning["code"].replace("_", " "), warning["severity"], detail, block["mode"])
+                    found.setdefault(key, {}).setdefault(about, {})[one["analysis"]] = None
+    rows = [
+        {
+            "code": code, "severity": severity, "detail": detail, "mode": mode, "n": sum(map(len, mine.values())),
+            "about": _listed(mine, None if severity == "block" else FEW),
+            "analysis": _listed(dict.fromkeys(name for names in mine.values() for name in names), None),
+        }
+        for (code, severity, detail, mode), mine in found.items()
+    ]  # fmt: skip
+    columns = (
+        "code|Warning|text; severity|Severity|text; detail|Detail|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
+        "mode|Mode|text"
+    )
+    note = "“block”: no claim may rest on these numbers. Which carry a warning, the result as JSON says of each."
     return table("warnings", "Warnings", columns, rows, "more", note) if rows else None
+
+
+def _listed(names: Iterable[str], most: int | None) -> str:
+    every = list(names)
+    shown = every[:most]
+    return ", ".join(shown) + (f" and {len(every) - len(shown)} more" if len(every) > len(shown) else "")
 
 
 def _short(value: Any) -> str:

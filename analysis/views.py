@@ -17,7 +17,7 @@ from annotators.models import Assignment
 from studies import jobs
 from studies.models import Job, Study, StudyMember
 
-from . import tables
+from . import apa, tables
 from .latex import latex
 from .models import AnalysisRun, Figure
 from .permissions import is_blind
@@ -188,6 +188,7 @@ def report(request, code, number):
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"] if step["n_excluded"] or step["role"] != "always"
         ],
+        "beside_intervals": apa.BESIDE_INTERVALS if any("adjusted p" in one["text"] for one in found["conclusions"]) else "",
         "primary": [_unbroken(one) for one in found["conclusions"] if one["role"] == "primary"],
         "secondary": [_unbroken(one) for one in found["conclusions"] if one["role"] != "primary"],
         "may_run": Study.objects.open_to_role(request.user, *RUN).filter(pk=study.pk).exists(), "token": uuid.uuid4().hex,

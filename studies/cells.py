@@ -1,7 +1,9 @@
 """What tables and figures of several protocols are filled with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from .contrasts import NOT_PLANNED
 
 
 def plain(names: Sequence[str]) -> list[str]:
@@ -28,3 +30,8 @@ def point(estimate: Any, label: str, series: str) -> dict[str, Any]:
         "label": label, "series": series, "estimate": estimate.estimate, "n": estimate.n, "unit": estimate.unit, "low": low,
         "high": high,
     }  # fmt: skip
+
+
+def role(contrast: Mapping[str, Any]) -> str:
+    """The role of a comparison as tables name it, or that nobody planned it."""
+    return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED

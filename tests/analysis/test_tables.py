@@ -5,6 +5,7 @@ import doctest
 import pytest
 
 from analysis import apa, latex, tables
+from analysis.sentences import conclusions
 from analysis.tables import Table, csv_text, found_direction, recovered, table
 
 
@@ -80,3 +81,59 @@ def test_latex_is_a_booktabs_table_without_empty_columns():
     assert (
         r"a \& b & -- & -- \\" in text and r"=cmd() & \textless{} .001 & [.10, .20] \\" in text and "Never" not in text
     )
+
+
+def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
+    both = table("t", "T", "ci|95% CI|wide_interval; p|adj. p, here|p", [], "first", "A note.")
+    assert both["note"] == f"A note. {apa.BESIDE_INTERVALS}"
+    for columns in ("ci|95% CI|interval; p|p|p", "n|n|integer; p|adj. p|p"):
+        assert table("t", "T", columns, [], "first")["note"] == ""
+
+
+def warned(about, severity="warn", **settings):
+    warning = {"code": "few_clusters", "severity": severity, "detail": {"n_clusters": 8, "effective": 7.5}}
+    return ENVELOPE | {
+        "estimand": about, "analysis": f"of.{about}", "settings": settings, "warnings": [warning, warning], "sensitivity": [],
+    }  # fmt: skip
+
+
+def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
+    names = ["one", "two", "three", "four", "five"]
+    blocks = [{"mode": "recommended", "estimates": [warned(name) for name in names]}]
+    blocks.append({"mode": "paper", "estimates": [warned(name, "block") for name in names]})
+    blocks.append({"mode": "paper", "estimates": [warned("nothing", "info")]})
+    found = tables.warnings(blocks)["rows"]
+    assert [(row["code"], row["severity"], row["detail"], row["mode"], row["n"]) for row in found] == [
+        ("few clusters", "warn", "effective 7.500, n clusters 8", "recommended", 5),
+        ("few clusters", "block", "effective 7.500, n clusters 8", "paper", 5),
+    ]
+    # Where no claim may rest on a number its name is not cut.
+    assert [row["about"] for row in found] == ["one, two, three and 2 more", "one, two, three, four, five"]
+    assert found[0]["analysis"] == "of.one, of.two, of.three, of.four, of.five"
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "verdict", "said"),
+    [
+        (">", 0.63, "different", " Expected: beta is the better one. That was found."),
+        ("<", 0.63, "different", " Expected: alpha is the better one. The opposite was found."),
+        ("<", 0.63, None, " Expected: alpha is the better one. That was not shown."),
+        ("~", 0.63, "different", " Expected: they are alike. A difference was found."),
+        ("~", 0.51, "equivalent", " Expected: they are alike. That was found."),
+        ("", 0.63, "different", "n = 29 annotators."),
+    ],
+)
+def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, verdict, said):
+    words = {
+        "more": "beta is the better one.", "less": "alpha is the better one.", "same": "they are alike", "open": "Open.",
+        "what": "The share", "symbol": "P", "kind": "percent",
+    }  # fmt: skip
+    contrast = {
+        "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": expected, "is_planned": True, "margin": None,
+    }  # fmt: skip
+    settings = {"contrast": contrast, "words": words, "key": "share", "null": 0.5}
+    estimate = ENVELOPE | {
+        "estimate": value, "settings": settings, "status": "ok", "reason": "", "detail": {"verdict": verdict},
+    }  # fmt: skip
+    (one,) = conclusions([{"name": "a.b", "mode": "recommended", "estimates": [estimate]}])
+    assert one["text"].endswith(said)

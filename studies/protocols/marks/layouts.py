@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from studies.cells import ends, plain, point, pvalue
+from studies.cells import ends, plain, point, pvalue, role
 
 from . import PENALTY, SCORE
 
@@ -21,7 +21,7 @@ def pairs(estimates: Sequence[Any], estimand: str, several: bool) -> list[dict[s
         contrast = one.settings["contrast"]
         rows.append(
             {
-                "pair": _pair(contrast, several), "role": contrast["role"] if contrast["is_planned"] else "not planned",
+                "pair": _pair(contrast, several), "role": role(contrast),
                 "difference": one.estimate, "interval": ends(one), "p": pvalue(one),
                 "verdict": str(one.detail.get("verdict") or "inconclusive").replace("_", " ") if one.test else "",
                 "n": one.n, "n_rows": one.n_rows, "reason": one.reason,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from studies.cells import ends, point, pvalue
+from studies.cells import ends, point, pvalue, role
 
 
 def _verdict(one: Any) -> str:
@@ -22,7 +22,7 @@ def pairs(estimates: Sequence[Any], several: bool) -> list[dict[str, Any]]:
         contrast, detail = one.settings["contrast"], one.detail
         rows.append(
             {
-                "pair": _pair(contrast, several), "role": contrast["role"] if contrast["is_planned"] else "not planned",
+                "pair": _pair(contrast, several), "role": role(contrast),
                 "share": one.estimate, "interval": ends(one), "p": pvalue(one),
                 "verdict": _verdict(one), "above": detail["n_above"], "ties": detail["n_ties"],
                 "below": detail["n_below"], "n": one.n, "reason": one.reason,

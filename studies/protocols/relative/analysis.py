@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.cells import ends, point, pvalue
+from studies.cells import ends, point, pvalue, role
 from studies.contrasts import Comparison, comparison, judged, of_systems
 from studies.pairs import pair_key
 from studies.scales import read_scale
@@ -193,7 +193,8 @@ def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
     for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
         ties, side = mine.get("ties"), mine.get("side")
         who = {
-            "x": one.comparison.x, "y": one.comparison.y, "question": one.comparison.criterion or one.comparison.question,
+            "x": one.comparison.x, "y": one.comparison.y, "role": role(one.comparison.as_dict()),
+            "question": one.comparison.criterion or one.comparison.question,
         }  # fmt: skip
         rows.append(
             {
@@ -202,14 +203,15 @@ def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
         more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
-    who = "x|System x|text; y|System y|text; question|Question|text; "
+    who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; "
     return [
         {
             "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,
             "columns": who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
             "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
             "reason|Undefined because|text",
-            "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another.",
+            "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
+            "adjusted within each planned family and within all pairs that were not planned.",
         },
         {
             "name": "relative_checks", "title": "Did the side matter, and what if answers were independent?", "place": "sure", "rows": more,

@@ -152,7 +152,10 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     said = conclusions([block_as_dict(b) for b in blocks])
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
     assert said[1]["claim"] == "Annotators told machine from human texts better under examples than under none."
-    assert said[1]["recovered"] == "recovered" and "Expected was more; that was found." in said[1]["text"]
+    assert said[1]["recovered"] == "recovered"
+    assert said[1]["text"].endswith(
+        " Expected: Annotators told machine from human texts better under examples than under none. That was found."
+    )
     assert said[2]["verdict"] == "equivalent" and "equally well" in said[2]["claim"] and "±0.30" in said[2]["claim"]
 
 

@@ -218,9 +218,13 @@ def test_points_are_turned_toward_x_and_hand_computed():
 def test_a_pair_that_was_not_planned_is_told_as_such():
     study = draft(systems=("alpha", "beta"))
     study.contrasts.all().delete()
-    (score,) = of(analyse(frame_of([(0, 1, "beta", 5), (1, 1, "beta", 4)]), [study.sections.get()]), "relative.score")
+    blocks = analyse(frame_of([(0, 1, "beta", 5), (1, 1, "beta", 4)]), [study.sections.get()])
+    (score,) = of(blocks, "relative.score")
     assert score.settings["contrast"]["x"] == "alpha" and score.estimate == -1.5
     assert not score.settings["contrast"]["is_planned"]
+    tables = {one["name"]: one for block in blocks for one in block.tables}
+    for name in ("relative", "relative_checks"):
+        assert [row["role"] for row in tables[name]["rows"]] == ["not planned"] and "|Role|" in tables[name]["columns"]
 
 
 @pytest.mark.parametrize("rows", [[], [(0, 1, "beta", 3)], [(n, 1, "beta", 3) for n in range(8)]])
