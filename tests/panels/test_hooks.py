@@ -195,7 +195,7 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
         subscription["is_enabled"]
         and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
     )
-    (secret,) = fake.secrets.values()
+    (secret,) = fake.hook_secrets.values()
     assert hook_secret(recruitment) == secret["value"] and secret["value"] not in str(Job.objects.values_list("result"))
     page = client.get(address).content.decode()
     assert "tells heval of changes by itself since" in page and secret["value"] not in page
@@ -214,7 +214,7 @@ def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
     )
     jobs.run(job.pk)
     job.refresh_from_db()
-    assert job.state == "failed" and "2 workspaces" in job.error and not fake.secrets
+    assert job.state == "failed" and "2 workspaces" in job.error and not fake.hook_secrets
 
 
 def test_a_secret_for_messages_is_no_token(recruitment):

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotators import assign, tasks
+from annotators.channels.mturk.stand_in import MTurkStandIn
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.identity import keep_identity
 from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
@@ -20,10 +21,8 @@ from annotators.panels.work import ask_soon
 from studies import jobs
 from studies.models import Job, Study
 from tests import conftest
-from tests.builders import spa_study, user
+from tests.builders import promised, spa_study, user
 from tests.players import claimed, submitted
-
-from .fake_mturk import FakeMTurk
 
 pytestmark = pytest.mark.django_db
 PEOPLE = [f"{n:x}f1a" * 6 for n in range(1, 8)]
@@ -37,7 +36,7 @@ def changed(study, **columns) -> Study:
 def link(study, channel="prolific", secrets=None, pool="panel") -> Recruitment:
     made = Recruitment.objects.create(study=study, channel=channel, pool=pool, settings={"code_complete": "A2K7PQ"})
     keep(made, secrets or {"token": TOKEN})
-    return made
+    return promised(made)
 
 
 def known(assignment, person) -> Assignment:
@@ -176,8 +175,7 @@ def test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have(se
         import boto3  # noqa: F401 - whether it is there is all that is asked
     except ImportError:
         conftest.lacking("boto3 is not installed")
-    fake = FakeMTurk()
-    try:
+    with MTurkStandIn() as fake:
         settings.MTURK_ENDPOINT_URL = fake.url
         before = spa_study(user("owner"), target_n=12)
         for person in ("A1ANNA", "A2BERT"):
@@ -199,5 +197,3 @@ def test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have(se
         assert asked == [
             {"QualificationTypeId": name, "Comparator": "DoesNotExist", "ActionsGuarded": "DiscoverPreviewAndAccept"}
         ]
-    finally:
-        fake.close()

@@ -73,9 +73,9 @@ def test_prolific(settings):
         assert Assignment.objects.get(code=mine["gone"].code).released_reason == "returned"
         fake.faults.append((f"POST /submissions/{session['done']}/transition/", "drop after"))
         asked(recruitment, approves=True)
-        assert PanelOrder.objects.get().state == "sent"
+        assert PanelOrder.objects.get(operation="approve").state == "sent"
         assert asked(recruitment, approves=True) == {"decided": 1, "left": 1, "orphan": 1}
-        assert PanelOrder.objects.get().state == "done"
+        assert PanelOrder.objects.get(operation="approve").state == "done"
         told = [path for path, _ in fake.calls if path.startswith("POST") and "transition" in path]
         assert len(told) == 1 and fake.submissions[session["done"]]["status"] == "APPROVED"
 
@@ -90,7 +90,7 @@ def test_mechanical_turk(settings):
         recruitment = recruited("mturk", {"key_id": "key", "key": "secret"})
         give(
             recruitment, "publish", "publish-1", title="Read", description="Say which.", url="https://eval.example.org/e/k/",
-            reward="1.25", currency="USD", minutes=10, places=9, name="stories",
+            reward="1.25", currency="USD", minutes=10, places=9, name="stories", lists=[],
         )  # fmt: skip
         assert asked(recruitment) == {} and PanelTask.objects.get().places == 9
         (hit,) = fake.hits

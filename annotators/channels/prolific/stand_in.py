@@ -44,7 +44,7 @@ class ProlificStandIn(StandIn):
         self.calls: list[tuple[str, dict]] = []
         self.faults: list[tuple[str, str]] = []
         self.group_names: dict[str, str] = {}
-        self.workspaces, self.secrets, self.subscriptions = ["5d0c" * 6], {}, {}
+        self.workspaces, self.hook_secrets, self.subscriptions = ["5d0c" * 6], {}, {}
         self.currency, self.balance, self.largest_page = "GBP", 100_000, 100
         self._numbers, self._lock = count(1), threading.Lock()
 
@@ -316,14 +316,18 @@ class ProlificStandIn(StandIn):
             ]
         }
 
+    def _workspace(self, named) -> None:
+        if named.get("workspace_id") not in self.workspaces:
+            raise Refusal(404, "There is no such workspace.", "Not found")
+
     def list_groups(self, *, body, query):
-        assert query["workspace_id"] in self.workspaces
+        self._workspace(query)
         return self.page_of(
             [{"id": one, "name": name} for one, name in self.group_names.items()], query, "/participant-groups/"
         )
 
     def create_group(self, *, body, query):
-        assert body["workspace_id"] in self.workspaces
+        self._workspace(body)
         made = self.new_id()  # two may have one name
         self.groups[made], self.group_names[made] = [], body["name"]
         return {"id": made, "name": body["name"]}
@@ -339,13 +343,12 @@ class ProlificStandIn(StandIn):
         return {"results": [{"id": one, "title": "Ours"} for one in self.workspaces]}
 
     def list_secrets(self, *, body, query):
-        return {"results": [row for row in self.secrets.values() if row["workspace_id"] == query["workspace_id"]]}
+        return {"results": [row for row in self.hook_secrets.values() if row["workspace_id"] == query["workspace_id"]]}
 
     def create_secret(self, *, body, query):
-        if body["workspace_id"] not in self.workspaces:
-            raise Refusal(404, "Not found.", "Not found")
+        self._workspace(body)
         # Only one of a workspace is in force.
-        self.secrets[body["workspace_id"]] = made = {
+        self.hook_secrets[body["workspace_id"]] = made = {
             "id": self.new_id(),
             "value": f"whsec_{self.new_id()}",
             "workspace_id": body["workspace_id"],
@@ -359,7 +362,7 @@ class ProlificStandIn(StandIn):
     def subscribe(self, *, body, query):
         if not body["target_url"].startswith("https://"):
             raise Refusal(400, {"target_url": ["It must be https."]})
-        if body["workspace_id"] not in self.secrets:
+        if body["workspace_id"] not in self.hook_secrets:
             raise Refusal(400, "The workspace has no secret.")
         made = body | {"id": self.new_id(), "is_enabled": False, "confirms": self.new_id()}
         self.subscriptions[made["id"]] = made
