@@ -461,7 +461,9 @@ def done(request, code):
         return HttpResponseRedirect(f"/p/{code}/")
     outcome = _outcome(assignment)
     receipt = receipt_of(code)
-    way_back = _way_back(assignment.recruitment, outcome, assignment.external_ids, receipt)
+    # Who finished before leaving goes back as everybody who finished: they shall be paid.
+    ended = "complete" if assignment.submitted_at else outcome
+    way_back = _way_back(assignment.recruitment, ended, assignment.external_ids, receipt)
     words = wording_of(assignment.study, assignment.design_id).study
     may_go_on = (
         outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None

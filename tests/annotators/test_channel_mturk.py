@@ -205,6 +205,17 @@ def test_who_did_not_complete_submits_only_where_the_link_says_so(outcome, submi
     assert not REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
 
 
+def test_who_finished_and_then_left_submits_all_the_same_and_who_left_before_returns_it(door):
+    done, half = finished(door), arrive(door, workerId="A2BERT", assignmentId="3ASG2")
+    for one in (done, half):
+        Client().post(f"/p/{one.code}/withdraw/")
+        one.refresh_from_db()
+        assert one.withdrawn_at
+    url, fields = form_of(last_page(done))
+    assert url == "https://www.mturk.com/mturk/externalSubmit" and fields["receipt"] == receipt_of(done.code)
+    assert "please return the task" not in last_page(done).lower() and "return the task" in last_page(half)
+
+
 def test_the_sandbox_is_sent_what_is_its_own():
     way_back = REGISTRY["mturk_sandbox"].way_back(unsaved("mturk_sandbox"), "complete", {"session": "3ASG1"}, "R")
     assert way_back.url == "https://workersandbox.mturk.com/mturk/externalSubmit"
