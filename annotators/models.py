@@ -324,3 +324,4 @@ from .panels.models import (  # noqa: E402, F401 - Django looks for models here,
     PanelTask,
 )
 from .pay.models import OutcomePay, Payment  # noqa: E402, F401 - as above
+from .verdicts.models import Appeal, Verdict  # noqa: E402, F401 - as above

@@ -10,6 +10,7 @@ from django.utils import timezone
 from analysis.models import AnalysisRun, ApiToken, Coding, CodingItem, CodingSample, CodingSeat, Figure
 from annotators.models import (
     Annotator,
+    Appeal,
     Assignment,
     Exclusion,
     Inquiry,
@@ -23,6 +24,7 @@ from annotators.models import (
     Recruitment,
     RecruitmentArm,
     Response,
+    Verdict,
 )
 from studies.models import (
     Arm,
@@ -281,6 +283,22 @@ CASES = {
     "payment_ordered_has_an_order": lambda w: payment(w, way="bonus", state="ordered"),
     "payment_that_ended_has_a_time": lambda w: payment(w, state="paid"),
     "payment_that_nothing_promised_has_a_reason": lambda w: payment(w, kind="bonus"),
+    "verdict_is_about_some_work": lambda w: verdict(w, assignment=None),
+    "verdict_is_of_a_known_kind": lambda w: verdict(w, kind="doubt"),
+    "verdict_rejects_known_work_with_a_reason": lambda w: verdict(w, kind="reject", category="c"),
+    "verdict_takes_back_exactly_where_it_says_so": lambda w: verdict(w, kind="reverse"),
+    "verdict_reversed_once": lambda w: taken_back(w).save() or taken_back(w),
+    "verdict_does_not_reverse_itself": lambda w: verdict(w, pk=9001, kind="reverse", reverses_id=9001),
+    "verdict_approves_a_submission_once": lambda w: (
+        (sent := submission(w)).save() or verdict(w, submission=sent).save() or verdict(w, submission=sent)
+    ),
+    "verdict_approves_work_without_a_submission_once": lambda w: verdict(w).save() or verdict(w),
+    "appeal_says_something": lambda w: appeal(w, text=""),
+    "appeal_is_due_after_it_was_made": lambda w: appeal(w, due_at=NOW - timedelta(days=1)),
+    "appeal_is_answered_whole_or_not_at_all": lambda w: appeal(w, answer="Yes."),
+    "appeal_is_answered_by_another_than_who_rejected": lambda w: appeal(
+        w, answer="No.", is_upheld=False, answered_at=NOW, answered_by=w["researcher"]
+    ),
     "analysis_number_once_per_study": lambda w: AnalysisRun(
         study=w["study"],
         number=1,
@@ -324,6 +342,25 @@ def submission(w, **columns):
         "state": "working",
     }
     return PanelSubmission(**usual | {"source": "service"} | columns)
+
+
+def verdict(w, **columns):
+    return Verdict(**{"assignment": w["assignment"], "kind": "approve", "by": w["researcher"]} | columns)
+
+
+def rejection(w):
+    return Verdict.objects.filter(kind="reject").first() or Verdict.objects.create(
+        assignment=w["assignment"], kind="reject", by=w["researcher"], category="c", message="m"
+    )
+
+
+def taken_back(w):
+    return verdict(w, kind="reverse", reverses=rejection(w))
+
+
+def appeal(w, **columns):
+    usual = {"verdict": rejection(w), "rejected_by": w["researcher"], "text": "Why?", "due_at": NOW + timedelta(days=9)}
+    return Appeal(**usual | columns)
 
 
 def order(w, **columns):

@@ -1,12 +1,14 @@
 """A launched study's design does not change, and the record is only added to: every way to write is tried."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection, transaction
 from django.db.models import F, ProtectedError
 from django.utils import timezone
 
 from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
-from annotators.models import Response
+from annotators.models import Appeal, Response, Verdict
 from studies import lifecycle
 from studies.design import mismatch
 from studies.guards import AppendOnly, StudyFrozen, erasing
@@ -170,6 +172,14 @@ def test_what_coders_said_is_only_added_to(way, model, study, django_user_model)
         APPEND_ONLY[way](model.objects.get())
 
 
+@pytest.mark.parametrize("way", APPEND_ONLY)
+def test_a_verdict_is_only_added_to(way, study, django_user_model):
+    assignment, decider = submitted(study), django_user_model.objects.create(username="decider")
+    Verdict.objects.create(assignment=assignment, kind="reject", category="c", message="m", by=decider)
+    with pytest.raises(AppendOnly), transaction.atomic():
+        APPEND_ONLY[way](Verdict.objects.get())
+
+
 def test_an_erasure_blanks_and_nothing_else(study):
     submitted(study, comment="my name is Kim")
     row = Response.objects.exclude(text="").get()
@@ -194,13 +204,21 @@ def test_an_erasure_blanks_and_nothing_else(study):
     "UPDATE studies_batch SET wanted = 99",
     "UPDATE analysis_coding SET labels = 'other', is_none = false",
     "DELETE FROM analysis_codingitem",
+    "UPDATE annotators_verdict SET message = 'x'",
+    "UPDATE annotators_appeal SET text = 'x', answered_at = now()",
+    "DELETE FROM annotators_appeal",
 ])  # fmt: skip
 def test_triggers_refuse_raw_sql(sql, study, django_user_model):
     sample = CodingSample.objects.create(
         study=study, number=1, kind="explanations", rule="union", codebook={}, per_arm=1, origin="live"
     )
     item = CodingItem.objects.create(sample=sample, number=1, assignment=submitted(study))
-    Coding.objects.create(item=item, coder=django_user_model.objects.create(username="coder"), is_none=True)
+    coder = django_user_model.objects.create(username="coder")
+    Coding.objects.create(item=item, coder=coder, is_none=True)
+    rejected = {"assignment": item.assignment, "kind": "reject", "category": "c", "message": "m"}
+    verdict = Verdict.objects.create(by=coder, **rejected)
+    due = timezone.now() + timedelta(days=9)
+    Appeal.objects.create(verdict=verdict, rejected_by=coder, text="Why?", due_at=due)
     with (
         pytest.raises(Exception, match="append-only|does not change"),
         transaction.atomic(),
