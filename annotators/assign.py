@@ -21,7 +21,8 @@ from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 from .channels import REGISTRY as REGISTRY_OF_CHANNELS
-from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response
+from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response, Verdict
+from .verdicts.erase import forgotten
 
 logger = logging.getLogger("heval.annotators")
 
@@ -381,6 +382,9 @@ def withdraw(assignment: Assignment) -> int:
         codes = list(withdrawn.values_list("code", flat=True))
         withdrawn.update(withdrawn_at=Now())
         _blank(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
+        if study.withdrawal_blanks_ratings:
+            for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
+                Verdict.objects.filter(pk=verdict.pk).update(evidence=forgotten(verdict.evidence))
         PageVisit.objects.filter(assignment__in=held).update(draft=None)
         if not any(one.submitted_at for one in held) and not is_owed:
             PanelIdentity.objects.filter(annotator=assignment.annotator_id).update(ciphertext=None, purge_at=None)

@@ -150,13 +150,33 @@ class Fee:
     source: str
 
 
+# What a rejection may rest on.
+CHECKS = "checks"  # questions with a known answer
+TOO_FAST = "too_fast"  # the whole study, against everybody's time
+TOO_SLOW = "too_slow"
+NO_ANSWERS = "no_answers"
+SEEN = "seen"  # what no count shows: a person says what they saw
+GROUNDS = (CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, SEEN)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What a panel lets one refuse: ``categories`` by slug with what each means and needs; the least length of the message."""
+    """What a panel lets one refuse: ``categories`` by slug with what each means; the least length of the message.
+
+    ``grounds``: on what a category may rest, one of which must be there; a person's note where a category is not named.
+    ``source``: (words, address) of the panel's own rules. ``reversible_days``: how long after it was sent a rejection can be taken
+    back through the panel; 0 where it cannot.
+    """
 
     categories: Mapping[str, str]
     least_characters: int = 1
     rules: tuple[str, ...] = ()
+    grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: tuple[str, str] = ("", "")
+    reversible_days: int = 0
+
+    def grounds_of(self, category: str) -> tuple[str, ...]:
+        return self.grounds.get(category, (SEEN,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from django.utils import timezone
 from studies import jobs
 from studies.models import Job, Study
 
-from ..models import Recruitment
+from ..models import Recruitment, Verdict
+from ..verdicts.decide import approve_all
 from . import Busy, Refused, Unclear, pools
 from .models import PanelSecret, PanelSubmission
-from .orders import give, send_due
+from .orders import send_due
 from .publishing import tasks_of
 from .reconcile import Summary, take_in, with_class
 from .secrets import HOOK, keep, service_of
@@ -77,13 +78,13 @@ def listen(recruitment: Recruitment, by=None) -> None:
     keep(recruitment, {HOOK: secret}, by)
 
 
-def approve_matched(recruitment: Recruitment, by=None) -> int:
-    """Order the approval of everybody whose work came both here and there; nobody is ordered twice."""
+def approve_matched(recruitment: Recruitment, by) -> int:
+    """Order the approval of everybody whose work came both here and there; nobody is ordered twice, and nobody about whom somebody has
+    decided otherwise."""
     chosen = with_class(recruitment).filter(standing="matched").exclude(orders__operation="approve")
-    return sum(
-        give(recruitment, "approve", f"approve-{row.pk}", submission=row, by=by, message="").pk is not None
-        for row in chosen.select_related("assignment")
-    )
+    rejected = Verdict.objects.filter(assignment=OuterRef("assignment"), kind=Verdict.Kind.REJECT, reversed_by=None)
+    undecided = chosen.exclude(Exists(rejected))
+    return approve_all(recruitment, list(undecided.select_related("assignment")), by)
 
 
 def watched() -> QuerySet[Recruitment]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from django import forms
 from django.conf import settings
 
-from ...panels import Refusals
+from ...panels import CHECKS, NO_ANSWERS, SEEN, TOO_FAST, Refusals
 from .. import OUTCOMES, Arrival, Channel, Return, register
 from . import question
 from .exported import read_batch
@@ -173,6 +173,12 @@ class Amazon(ExternalQuestion):
     refusals = Refusals(
         categories={"work": "the work was not done as the HIT asked; name what, with evidence"},
         least_characters=1,
+        grounds={"work": (CHECKS, TOO_FAST, NO_ANSWERS, SEEN)},
+        source=(
+            "Amazon's reference of RejectAssignment, read in November 2026",
+            "https://docs.aws.amazon.com/AWSMechTurk/latest/AWSMturkAPI/ApiReference_RejectAssignmentOperation.html",
+        ),
+        reversible_days=30,
         rules=(
             "The worker reads the message. Without one the service takes no rejection.",
             "It can be taken back for 30 days, as long as the HIT exists.",

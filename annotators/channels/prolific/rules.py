@@ -1,6 +1,6 @@
 """What Prolific lets one refuse, and what it takes, as data with their source."""
 
-from ...panels import Refusals
+from ...panels import CHECKS, NO_ANSWERS, SEEN, TOO_FAST, TOO_SLOW, Refusals
 
 REFUSALS = Refusals(
     categories={
@@ -18,6 +18,13 @@ REFUSALS = Refusals(
         "OTHER": "None of these; the message says what it is.",
     },
     least_characters=100,
+    grounds={
+        "TOO_QUICKLY": (TOO_FAST,), "TOO_SLOWLY": (TOO_SLOW,), "FAILED_CHECK": (CHECKS,), "NO_CODE": (NO_ANSWERS,), "BAD_CODE": (NO_ANSWERS,),
+        "NO_DATA": (NO_ANSWERS,), "LOW_EFFORT": (SEEN,),
+    },
+    source=(
+        "Prolific's rules for accepting and rejecting, read on 2026-11-22", "https://prolific-researcher.dixa.help/en/article/f75ea9",
+    ),
     rules=(
         "Ask for a return first, and wait at least five days.",
         "Never refuse pay for: failed comprehension questions, screening out, demographic questions left open, speed on one page, technical "

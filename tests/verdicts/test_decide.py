@@ -1,0 +1,257 @@
+"""Decisions about pay: what may be refused, on what evidence, and what becomes of it at the panel."""
+
+import pytest
+from django.utils import timezone
+
+from annotators.exclude import exclude
+from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
+from annotators.panels import Refusals
+from annotators.panels.orders import send_due
+from annotators.panels.secrets import keep
+from annotators.panels.work import approve_matched
+from annotators.verdicts import measured as measuring
+from annotators.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
+from annotators.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
+from annotators.verdicts.measured import Failed, Measured, measured, told
+from studies.lifecycle import NotNow
+from studies.models import AuditEvent
+from tests.builders import user
+
+from .conftest import LONG, checks, lasting, sent, work
+
+pytestmark = pytest.mark.django_db
+
+
+def found(**changes) -> Measured:
+    failed = tuple(Failed(n, "Which?", "80 to 100", "7") for n in range(changes.pop("failed", 0)))
+    usual = {"minutes": 12, "seconds": 600, "z": 0.1, "people": 40, "answers": 20, "checks": max(3, len(failed))}
+    return Measured(**usual | changes, failed=failed)
+
+
+def open_to(refusals, evidence, is_finished=True) -> set[str]:
+    return {one.category for one in grounds_for(refusals, evidence, is_finished) if not one.missing}
+
+
+SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALINGERING", "UNSUPP_DEVICE", "OTHER"}
+
+
+@pytest.mark.parametrize(("evidence", "more"), [
+    ({}, set()),
+    ({"failed": 1}, set()),  # from five minutes on it takes two
+    ({"failed": 2}, {"FAILED_CHECK"}),
+    ({"failed": 1, "minutes": 5}, set()),
+    ({"failed": 1, "minutes": 4}, {"FAILED_CHECK"}),
+    ({"failed": 1, "minutes": None}, set()),  # nobody knows how long it is
+    ({"z": -3.0}, set()),
+    ({"z": -3.01}, {"TOO_QUICKLY"}),
+    ({"z": 3.01}, {"TOO_SLOWLY"}),
+    ({"z": None}, set()),
+    ({"answers": 0}, {"NO_CODE", "BAD_CODE", "NO_DATA"}),
+])  # fmt: skip
+def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
+    from annotators.channels.prolific.rules import REFUSALS
+
+    assert open_to(REFUSALS, found(**evidence)) == SEEN_ONLY | more
+    notes = {
+        one.category for one in grounds_for(REFUSALS, found(**evidence), True) if one.needs_note and not one.missing
+    }
+    assert notes == SEEN_ONLY
+
+
+def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there():
+    from annotators.channels.prolific.rules import REFUSALS
+
+    assert open_to(REFUSALS, found(failed=3, z=-5), is_finished=False) == set()
+    assert open_to(REFUSALS, found(answers=0), is_finished=False) == {"NO_CODE", "BAD_CODE", "NO_DATA"}
+
+
+def test_a_category_may_rest_on_several_kinds_of_evidence():
+    refusals = Refusals(categories={"work": "w"}, grounds={"work": ("checks", "seen")})
+    by_note, by_checks = (grounds_for(refusals, found(failed=n), True)[0] for n in (0, 2))
+    assert by_note.needs_note and not by_checks.needs_note and not by_note.missing + by_checks.missing
+
+
+def test_what_is_measured(recruitment, django_assert_max_num_queries):
+    one = sent(recruitment)
+    checks(one, 90, 7, 100, 79.5)
+    lasting(one, 0.5, others=11)
+    one = work(one)
+    with django_assert_max_num_queries(16):
+        seen = measured(one.assignment)
+    assert (seen.checks, [check.answered for check in seen.failed]) == (4, ["7", "79.5"])
+    assert {check.expected for check in seen.failed} == {"80 to 100"} and seen.failed[0].question
+    assert seen.seconds == 30 and seen.people == 12 and seen.z < -3 and seen.minutes == 12
+    # What its person may read tells how many, and neither which nor what was expected.
+    words = " ".join(told(seen.as_json()))
+    assert "2 of 4 questions with a known answer were not answered as expected" in words and "30 seconds" in words
+    assert "far less than the 12 people" in words
+    assert not any(mark in words for mark in ("80", "100", "79.5", seen.failed[0].question))
+    assert TO_BE_SAID in drafted(seen) and "2 of the 4 questions" in drafted(seen)
+
+
+def rejected(recruitment, **changed):
+    one = sent(recruitment)
+    checks(one, 1, 2, 90)
+    how = {"category": "FAILED_CHECK", "message": LONG, "by": user("owner")} | changed
+    return reject(work(one), **how)
+
+
+def test_a_rejection_is_one_decision_with_its_evidence_and_one_order(recruitment, panel):
+    made = rejected(recruitment)
+    assert made.evidence["failed"] == 2 and made.evidence["failed_checks"][0]["answered"] == "1"
+    order = PanelOrder.objects.get()
+    assert order.values == {"category": "FAILED_CHECK", "message": LONG} and order.by == user("owner")
+    send_due(recruitment, panel, lambda *_: None)
+    assert panel.given[0].operation == "reject" and panel.given[0].values["person"] == "W1"
+    act = AuditEvent.objects.get(verb="reject")
+    assert act.data == {"category": "FAILED_CHECK"} and act.assignment_code == made.assignment.code
+    # Answers stay, the place stays taken, and nothing is left out of the analysis.
+    one = Assignment.objects.get(pk=made.assignment_id)
+    assert one.responses.count() > 3 and one.released_at is None and not one.exclusions.exists()
+    with pytest.raises(NotNow, match="rejected already"):
+        reject(work(made.submission), "FAILED_CHECK", LONG, user("owner"))
+    with pytest.raises(NotNow, match="Take the rejection back"):
+        approve(work(made.submission), user("owner"))
+    # Whoever approves everybody passes over who was rejected, also while the panel does not know it yet.
+    assert approve_matched(recruitment, user("owner")) == 0
+
+
+@pytest.mark.parametrize(("changed", "words"), [
+    ({"message": "Too short."}, "at least 100 are needed"),
+    ({"message": LONG + TO_BE_SAID}, "replace that by your own words"),
+    ({"message": LONG + " Alpha was right."}, "names the system “alpha”"),
+    ({"message": LONG * 30}, "at most 2000"),
+    ({"category": "TOO_QUICKLY"}, "cannot be chosen: the time cannot be compared"),
+    ({"category": "LOW_EFFORT"}, "say in the note what you saw"),
+    ({"category": "whim"}, "Choose a category"),
+])  # fmt: skip
+def test_a_rejection_without_what_it_needs_is_refused(recruitment, changed, words):
+    with pytest.raises(NotNow, match=words):
+        rejected(recruitment, **changed)
+    assert not Verdict.objects.exists() and not PanelOrder.objects.exists()
+
+
+def test_whom_nobody_can_reject(recruitment, monkeypatch):
+    owner = user("owner")
+    one = sent(recruitment)
+    checks(one, 1, 2)
+
+    def refused(words, submission=one):
+        with pytest.raises(NotNow, match=words):
+            reject(work(submission), "FAILED_CHECK", LONG, owner)
+
+    stranger = PanelSubmission.objects.create(
+        recruitment=recruitment, external_id="S-x", annotator=one.annotator, state="submitted", source="service"
+    )
+    refused("unknown here. That is never a reason", stranger)
+    for state, words in (("working", "at work"), ("returned", "given back"), ("approved", "approved or rejected")):
+        PanelSubmission.objects.filter(pk=one.pk).update(state=state)
+        refused(words)
+    PanelSubmission.objects.filter(pk=one.pk).update(state="submitted")
+    for columns, words in (
+        ({"withdrawn_at": timezone.now()}, "has left the study"),
+        ({"submitted_at": None, "released_at": timezone.now(), "released_reason": "screened_out"}, "ended by us"),
+        ({"origin": "robot"}, "a robot's"),
+    ):
+        was = Assignment.objects.filter(pk=one.assignment_id).values(*columns)[0]
+        Assignment.objects.filter(pk=one.assignment_id).update(**columns)
+        refused(words)
+        Assignment.objects.filter(pk=one.assignment_id).update(**was)
+    other = sent(recruitment, "W2")
+    PanelSubmission.objects.filter(pk=other.pk).delete()
+    with pytest.raises(NotNow, match="finished here, not sent to the panel"):
+        reject(work_of_assignment(recruitment, other.assignment_id), "FAILED_CHECK", LONG, owner)
+    assert not Verdict.objects.exists()
+
+
+def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel):
+    one = sent(recruitment)
+    exclude([one.assignment], "too_fast", user("owner"))
+    # Being left out is no evidence: nothing may be refused for it.
+    assert all(
+        ground.missing or ground.needs_note
+        for ground in grounds_for(work(one).refusals, measured(one.assignment), True)
+    )
+    for _ in range(2):
+        made = approve(work(one), user("owner"))
+    assert Verdict.objects.get() == made and PanelOrder.objects.get().operation == "approve"
+    with pytest.raises(NotNow, match="approved already"):
+        reject(work(one), "OTHER", LONG, user("owner"), note="seen")
+    PanelSubmission.objects.filter(pk=one.pk).update(state="approved", decided_at=timezone.now())
+    from annotators.pay.book import settle
+
+    Assignment.objects.filter(pk=one.assignment_id)
+    settle(recruitment)
+    assert Payment.objects.filter(assignment=one.assignment, kind="base").exists()
+
+
+def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, django_assert_num_queries):
+    for n in range(3):
+        sent(recruitment, f"W{n}")
+    with django_assert_num_queries(10):
+        assert approve_matched(recruitment, user("owner")) == 3
+    assert Verdict.objects.filter(kind="approve", by=user("owner")).count() == PanelOrder.objects.count() == 3
+    assert AuditEvent.objects.filter(verb="order approve").count() == 3
+    assert approve_matched(recruitment, user("owner")) == 0 and PanelOrder.objects.count() == 3
+
+
+def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
+    made = rejected(recruitment)
+    back = reverse(made, user("colleague"))
+    assert back.evidence == {"way": "unsent"}
+    assert dict(PanelOrder.objects.values_list("operation", "state")) == {"reject": "cancelled", "approve": "waiting"}
+    with pytest.raises(NotNow, match="taken back already"):
+        reverse(made, user("colleague"))
+    with pytest.raises(NotNow, match="no rejection"):
+        reverse(back, user("colleague"))
+
+
+def test_a_rejection_that_the_panel_carried_out_is_taken_back_there(recruitment, panel):
+    made = rejected(recruitment)
+    send_due(recruitment, panel, lambda *_: None)
+    PanelSubmission.objects.update(state="rejected")
+    back = reverse(made, user("colleague"), "We looked again: you are right.")
+    assert back.evidence == {"way": "ordered"}
+    assert PanelOrder.objects.get(operation="reverse").values == {"message": "We looked again: you are right."}
+
+
+def test_where_the_panel_cannot_take_it_back_a_compensation_is_due(recruitment, panel):
+    made = rejected(recruitment)
+    send_due(recruitment, panel, lambda *_: None)
+    PanelSubmission.objects.update(state="rejected")
+    panel.can = panel.can - {"reverse"}
+    back = reverse(made, user("colleague"))
+    paid = Payment.objects.get(kind="compensation")
+    assert (str(paid.amount), paid.way, paid.state) == ("2.50", "hand", "due")
+    assert back.evidence == {"way": "hand", "compensation": "2.50", "currency": paid.currency}
+
+
+def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, panel):
+    one = sent(recruitment)
+    ask_for_return(work(one), "Could you give the task back? Two checks failed.", user("owner"))
+    assert PanelOrder.objects.get().operation == "request_return"
+    with pytest.raises(NotNow, match="asked already"):
+        ask_for_return(work(one), "Again?", user("owner"))
+    keep(recruitment, {"token": ""})
+    with pytest.raises(NotNow, match="cannot ask"):
+        ask_for_return(work(one), "Again?", user("owner"))
+
+
+def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruitment):
+    from annotators import assign
+
+    made = rejected(recruitment)
+    one = Assignment.objects.select_related("study").get(pk=made.assignment_id)
+    one.study.withdrawal_blanks_ratings = True
+    assign.withdraw(one)
+    made.refresh_from_db()
+    assert "failed_checks" not in made.evidence and made.evidence["failed"] == 2 and made.message == LONG
+
+
+def test_times_are_said_in_words():
+    assert [measuring.lasted(n) for n in (0, 1, 60, 125)] == [
+        "0 seconds",
+        "1 second",
+        "1 minute",
+        "2 minutes and 5 seconds",
+    ]
