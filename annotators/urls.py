@@ -11,6 +11,7 @@ of_an_assignment = [
     path("another/", views.another, name="another"),
     path("parts/", views.parts, name="parts"),
     path("question/", views.inquire, name="inquire"),
+    path("appeal/", views.appeal, name="appeal"),
     path("consent/", views.consent, name="consent"),
     path("m/<str:name>", views.media, name="media"),
     path("<str:key>/", views.page, name="page"),

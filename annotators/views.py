@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.design import Wording, wording_of
+from studies.lifecycle import NotNow
 from studies.models import Study
 
 from . import assign
@@ -39,6 +40,8 @@ from .record import (
 )
 from .show import cached_markdown, shown_page, stored_texts
 from .training import told_of
+from .verdicts.appeals import open_appeal
+from .verdicts.standing import stands
 from .work import work_of
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.
@@ -471,6 +474,7 @@ def done(request, code):
     context = {
         "study": words,
         "outcome": outcome,
+        "stands": stands(assignment),
         "receipt": receipt,
         "way_back": way_back,
         # Where there is more to read or to do here, the person decides when to go.
@@ -612,6 +616,30 @@ def inquire(request, code):
 def _inquiry_context(assignment, **more):
     words = wording_of(assignment.study, assignment.design_id).study
     return {"study": words, "assignment_path": f"/p/{assignment.code}/"} | more
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def appeal(request, code):
+    """Object to a rejection, once: somebody else than who rejected answers."""
+    assignment = assignment_or_404(request, code)
+    found = stands(assignment)
+    rejected = found.rejected if found else None
+    if rejected is None or not rejected.may_appeal:
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    error, text = "", request.POST.get("text", "")
+    if request.method == "POST":
+        try:
+            open_appeal(assignment, text)
+            return HttpResponseRedirect(f"/p/{code}/done/#stands")
+        except NotNow as refused:
+            error = str(refused)
+    words = wording_of(assignment.study, assignment.design_id).study
+    context = {
+        "study": words, "rejected": rejected, "error": error, "text": text[:20_000], "outcome": _outcome(assignment),
+        "assignment_path": f"/p/{code}/",
+    }  # fmt: skip
+    return render(request, "annotate/appeal.html", context, status=422 if error else 200)
 
 
 @for_annotators

@@ -153,6 +153,7 @@ ADDRESSES = {
     "parts": "A list of their parts for someone who was invited to work over days: done, begun, still to be had, and what they pay.",
     "another": "Begin another batch, where a study gives several.",
     "inquire": "Report a text, or ask the researcher.",
+    "appeal": "Object to a rejection.",
     "consent": "The consent, to read again.",
     "media": "An image, under a name that tells nothing.",
     "healthz": "200 when the process answers.",

@@ -14,6 +14,7 @@ from studies.forms import CleanWords
 from studies.lifecycle import NotNow
 from studies.models import Arm
 
+from ..channels import REGISTRY
 from ..exclude import REASONS, exclude, release_place, reverse_exclusion, with_exclusion
 from ..models import Assignment, Exclusion, Recruitment
 from ..pages import page_words
@@ -202,6 +203,9 @@ class AssignmentAdmin(ReadOnly):
             and assignment.origin != "test",
             "may_release": may_edit and not assignment.released_at and not assignment.submitted_at,
             "page_url": f"/p/{assignment.code}/",
+            "may_decide": may_edit
+            and assignment.recruitment is not None
+            and assignment.recruitment.channel in REGISTRY,
         }
         return TemplateResponse(request, "admin/annotators/assignment.html", context)
 

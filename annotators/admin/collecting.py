@@ -20,6 +20,7 @@ from ..models import Inquiry
 from ..pages import page_words
 from ..preview import NAMES, inert, preview
 from ..tries import clear_tries, try_out
+from ..verdicts.appeals import open_appeals
 from ..views import policy
 from .recruitment import LINKS_SHOWN, links_of
 
@@ -65,6 +66,7 @@ class InquiryAdmin(ReadOnly):
             "days": monitor.days(study),
             "pace": monitor.pace(study),
             "comments": list(monitor.comments(study)),
+            "appeals": list(open_appeals(recruitments)),
             "inquiries": [(one, page_words(one.page_key)) for one in inquiries],
             "waiting": sum(one.handled_at is None for one in inquiries),
             "recruitments": [(one, (links := links_of(one))[:3], max(0, len(links) - 3)) for one in recruitments],

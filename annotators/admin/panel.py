@@ -21,6 +21,7 @@ from ..panels.orders import cancel, decide
 from ..panels.publishing import CannotPublish, cost_of, hindrances, link_of, per_hour, publish, stop, warnings
 from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, take_in, unseen, with_class
 from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
+from ..verdicts.appeals import open_appeals
 
 ROWS = 100
 LARGEST = 8 * 1024 * 1024
@@ -183,6 +184,8 @@ class PanelPages:
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
+            "matched_rows": list(with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]),
+            "appeals": list(open_appeals([recruitment])),
             "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
         }  # fmt: skip
 

@@ -1,0 +1,255 @@
+"""The pages on which one person decides about one piece of work, and answers to whoever objects."""
+
+from hashlib import sha256
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponseRedirect
+from django.urls import path, reverse
+
+from studies.admin import acts
+from studies.forms import CleanWords
+from studies.lifecycle import NotNow
+
+from ..channels import REGISTRY
+from ..exclude import standing_exclusions
+from ..models import Appeal, PanelOrder, Recruitment, Verdict
+from ..panels import work as panel_work
+from ..panels.reconcile import CLASSES
+from ..panels.secrets import names_kept
+from ..verdicts import decide
+from ..verdicts.appeals import answer, may_answer
+from ..verdicts.decide import LONGEST, Work
+from ..verdicts.grounds import Ground, drafted, grounds_for
+from ..verdicts.measured import lasted, measured, told
+
+
+class RejectForm(CleanWords, forms.Form):
+    """A category whose evidence is there, the words to the person, and what was seen. ``seen``: which of it was shown for a last look."""
+
+    category = forms.ChoiceField(widget=forms.RadioSelect)
+    message = forms.CharField(
+        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 6, "cols": 70}), label="what the person reads",
+        help_text="Say what was wrong so that they understand it. Name no system and no answer that was expected.",
+    )  # fmt: skip
+    note = forms.CharField(
+        required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}), label="what you saw",
+        help_text="For your colleagues and for whoever answers an appeal. The person does not read it.",
+    )  # fmt: skip
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, grounds: list[Ground], least: int, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["category"].choices = [
+            (one.category, f"{one.category}: {one.words}") for one in grounds if not one.missing
+        ]
+        self.fields["message"].help_text += f" At least {least} characters."
+
+    @property
+    def shown(self) -> str:
+        typed = (self.cleaned_data[name] for name in ("category", "message", "note"))
+        return sha256("\x1f".join(" ".join(one.split()) for one in typed).encode()).hexdigest()
+
+
+class WordsForm(CleanWords, forms.Form):
+    message = forms.CharField(
+        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}), label="what the person reads"
+    )
+
+
+class BackForm(WordsForm):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["message"].required = False
+
+
+class AnswerForm(CleanWords, forms.Form):
+    is_upheld = forms.ChoiceField(
+        choices=[("yes", "They are right: the rejection is taken back, and they are paid"), ("no", "The rejection stays")],
+        widget=forms.RadioSelect, label="what you decide",
+    )  # fmt: skip
+    answer = forms.CharField(
+        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5, "cols": 70}), label="your answer to the person"
+    )
+
+
+class VerdictPages:
+    """For the admin of recruitments, beside the panel's page."""
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/panel/submission/<int:submission>/", wrap(self.verdict), name="annotators_verdict"),
+            path("<int:pk>/panel/assignment/<int:assignment>/", wrap(self.verdict), name="annotators_verdict_here"),
+            path("<int:pk>/panel/appeal/<int:appeal>/", wrap(self.appeal), name="annotators_appeal"),
+            *super().get_urls(),
+        ]
+
+    def verdict(self, request, pk, submission=None, assignment=None):
+        """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
+        recruitment = self._recruitment(request, pk)
+        found = (
+            decide.work_of_submission(recruitment, submission)
+            if submission
+            else decide.work_of_assignment(recruitment, assignment)
+        )
+        if found is None:
+            raise Http404("There is no such work.")
+        page = _Page(self, request, found)
+        return page.act() if request.method == "POST" else page.shown()
+
+    def appeal(self, request, pk, appeal):
+        recruitment = self._recruitment(request, pk)
+        rows = Appeal.objects.select_related(
+            "verdict__assignment__study", "verdict__submission__recruitment__study", "answered_by"
+        )
+        row = rows.filter(pk=appeal, verdict__assignment__recruitment=recruitment).first()
+        if row is None:
+            raise Http404("There is no such appeal.")
+        is_own = row.rejected_by_id == request.user.pk
+        form, status = AnswerForm(), 200
+        if request.method == "POST":
+            form = AnswerForm(request.POST)
+            try:
+                if form.is_valid():
+                    typed = form.cleaned_data
+                    back = answer(row, typed["answer"], typed["is_upheld"] == "yes", request.user)
+                    messages.success(request, f"Answered. {_taken_back_in_words(back)}" if back else "Answered.")
+                    _tell(recruitment, request.user)
+                    return HttpResponseRedirect(_address(recruitment, row.verdict))
+            except NotNow as refused:
+                form.add_error(None, str(refused))
+            status = 422
+        context = {
+            "title": "Appeal", "recruitment": recruitment, "appeal": row, "verdict": row.verdict, "form": form, "is_own": is_own,
+            "others": may_answer(recruitment.study, row.rejected_by_id), "told": told(row.verdict.evidence),
+            "checks": row.verdict.evidence.get("failed_checks", ()),
+        }  # fmt: skip
+        return acts.render(
+            request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
+        )
+
+
+class _Page:
+    """One piece of work, looked at or decided."""
+
+    def __init__(self, pages, request, work: Work):
+        self.pages, self.request, self.work = pages, request, work
+        self.recruitment, self.assignment = work.recruitment, work.assignment
+        self.hindrance = decide.hindrance(work)
+        self.measured = measured(work.assignment) if work.assignment and work.assignment.batch_id else None
+        self.grounds = (
+            grounds_for(work.refusals, self.measured, bool(work.assignment.submitted_at))
+            if work.refusals and self.measured
+            else []
+        )
+        self.forms = {
+            "reject": self._reject_form(initial={"message": drafted(self.measured)} if self.measured else {}),
+            "ask": WordsForm(prefix="ask"),
+            "back": BackForm(prefix="back"),
+        }
+        self.is_last_look = False
+        asked = PanelOrder.objects.filter(submission=work.submission, operation="request_return")
+        self.was_asked = asked.first() if work.submission else None
+
+    def _reject_form(self, *args, **kwargs) -> RejectForm:
+        least = self.work.refusals.least_characters if self.work.refusals else 1
+        return RejectForm(self.grounds, least, *args, **kwargs)
+
+    def act(self):
+        for name in ("approve", "ask", "back", "reject"):
+            if name in self.request.POST or (name == "reject" and "look" in self.request.POST):
+                try:
+                    words = getattr(self, f"_{name}")()
+                except NotNow as refused:
+                    if name == "approve":
+                        messages.error(self.request, str(refused))
+                        return HttpResponseRedirect(self.request.path)
+                    self.forms[name].add_error(None, str(refused))
+                    words = ""
+                if not words:
+                    return self.shown(200 if self.is_last_look else 422)
+                messages.success(self.request, words)
+                _tell(self.recruitment, self.request.user)
+                return HttpResponseRedirect(self.request.path)
+        return HttpResponseRedirect(self.request.path)
+
+    def _approve(self) -> str:
+        decide.approve(self.work, self.request.user)
+        return "Approved."
+
+    def _ask(self) -> str:
+        form = self.forms["ask"] = WordsForm(self.request.POST, prefix="ask")
+        if not form.is_valid():
+            return ""
+        decide.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
+        return "The order to ask for a return is given. Wait for five days before you think of rejecting."
+
+    def _back(self) -> str:
+        form = self.forms["back"] = BackForm(self.request.POST, prefix="back")
+        standing = decide.standing_rejection(self.assignment) if self.assignment else None
+        if standing is None:
+            raise NotNow("No rejection stands.")
+        if not form.is_valid():
+            return ""
+        return _taken_back_in_words(decide.reverse(standing, self.request.user, form.cleaned_data["message"]))
+
+    def _reject(self) -> str:
+        """The first press shows what would be ordered; only what was shown is ordered."""
+        form = self.forms["reject"] = self._reject_form(self.request.POST.copy())
+        if self.hindrance:
+            raise NotNow(self.hindrance)
+        if not form.is_valid():
+            return ""
+        typed = form.cleaned_data
+        decide.checked(self.work, typed["category"], typed["message"], typed["note"])
+        if "reject" not in self.request.POST or typed["seen"] != form.shown:
+            form.data["seen"] = form.shown
+            self.is_last_look = True
+            return ""
+        decide.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
+        return "Rejected. The person reads your reason on their last page, and may appeal to somebody else."
+
+    def shown(self, status: int = 200):
+        work, one, request = self.work, self.assignment, self.request
+        can = decide.can_order(self.recruitment)
+        verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
+        context = {
+            "title": "Decide about one piece of work", "recruitment": self.recruitment, "channel": REGISTRY[self.recruitment.channel],
+            "work": work, "submission": work.submission, "assignment": one, "standing": CLASSES.get(work.standing), "evidence": self.measured,
+            "lasted": lasted(self.measured.seconds) if self.measured and self.measured.seconds is not None else "",
+            "grounds": self.grounds, "is_any_open": any(not ground.missing for ground in self.grounds), "hindrance": self.hindrance,
+            "is_excluded": one is not None and standing_exclusions([one]).exists(), "refusals": work.refusals,
+            "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")), "form": self.forms["reject"], "ask_form": self.forms["ask"],
+            "back_form": self.forms["back"], "is_last_look": self.is_last_look, "rejection": decide.standing_rejection(one) if one else None,
+            "is_approved": decide.approval_of(work) is not None, "can_be_asked": "request_return" in can and not self.hindrance and not self.was_asked,
+            "was_asked": self.was_asked, "can": can, "others": may_answer(self.recruitment.study, request.user.pk),
+        }  # fmt: skip
+        return acts.render(
+            request,
+            self.pages.admin_site,
+            "admin/annotators/verdict.html",
+            self.recruitment.study,
+            context,
+            status=status,
+        )
+
+
+def _tell(recruitment: Recruitment, by) -> None:
+    if names_kept(recruitment):
+        panel_work.ask_soon(recruitment, by)
+
+
+def _address(recruitment: Recruitment, verdict: Verdict) -> str:
+    return reverse("admin:annotators_verdict_here", args=[recruitment.pk, verdict.assignment_id])
+
+
+def _taken_back_in_words(back: Verdict) -> str:
+    match back.evidence.get("way"):
+        case "ordered":
+            return "The rejection is taken back, and the panel is told."
+        case "unsent":
+            return "The rejection is taken back before it took effect, and the work is approved."
+    if amount := back.evidence.get("compensation"):
+        return f"The rejection is taken back. The panel cannot do that any more: a compensation of {amount} {back.evidence['currency']} is due."
+    return "The rejection is taken back. The panel cannot be told from here: approve it there, or pay the person another way."

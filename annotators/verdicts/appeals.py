@@ -1,0 +1,91 @@
+"""Appeals: whoever was rejected says why that is wrong, and somebody else answers by a day that was promised. The only writer of Appeal."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
+from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from studies import audit
+from studies.lifecycle import NotNow
+from studies.models import Study, StudyMember
+from studies.texts import TextRefused, clean_text, is_blank
+
+from ..models import Appeal, Assignment, Recruitment, Verdict
+from .decide import LONGEST, reverse, reversible_until, said_to_person, standing_rejection
+
+ANSWERED_WITHIN = timedelta(days=14)
+# The panel must still be able to do what the answer says.
+BEFORE_THE_LIMIT = timedelta(days=7)
+AT_LEAST = timedelta(days=2)
+
+
+def due_of(verdict: Verdict, now: datetime) -> datetime:
+    """By when an appeal made now is answered: within two weeks, a week before the panel's own limit where that comes first, and never so
+    soon that nobody can."""
+    limit = reversible_until(verdict)
+    due = min(now + ANSWERED_WITHIN, limit - BEFORE_THE_LIMIT) if limit else now + ANSWERED_WITHIN
+    return max(due, now + AT_LEAST)
+
+
+def open_appeal(assignment: Assignment, text: str) -> Appeal:
+    """One for each rejection. Raises NotNow in words for the annotator."""
+    try:
+        text = clean_text(text).strip()
+    except TextRefused as refused:
+        raise NotNow(str(refused)) from None
+    if is_blank(text):
+        raise NotNow("Please write a few words.")
+    if len(text) > LONGEST:
+        raise NotNow(f"Please use at most {LONGEST} characters.")
+    verdict = standing_rejection(assignment)
+    if verdict is None:
+        raise NotNow("Nothing of yours is rejected, so there is nothing to object to.")
+    try:
+        with transaction.atomic():
+            due = due_of(verdict, timezone.now())
+            made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
+            audit.record("appeal", study=assignment.study, assignment_code=assignment.code)
+    except IntegrityError:
+        raise NotNow("You have objected already. What you wrote then is being read.") from None
+    return made
+
+
+def answer(appeal: Appeal, text: str, is_upheld: bool, by) -> Verdict | None:
+    """Answer once, by another than who rejected. Upheld, the rejection is taken back: gives how. Raises NotNow."""
+    if by.pk == appeal.rejected_by_id:
+        raise NotNow("You rejected this work. Somebody else must answer.")
+    verdict = appeal.verdict
+    study = verdict.assignment.study
+    text = said_to_person(study, text, what="answer")
+    with transaction.atomic():
+        unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
+        if not unanswered.update(answer=text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
+            raise NotNow("It was answered already.")
+        audit.record("answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld)
+        if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
+            return reverse(verdict, by, text)
+    return None
+
+
+def open_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
+    """Those that wait for an answer, with ``is_late``: the late ones first, then by the day that was promised."""
+    waiting = Appeal.objects.filter(
+        verdict__assignment__recruitment__in=recruitments, answered_at=None, verdict__reversed_by=None
+    )
+    late = Case(When(due_at__lt=Now(), then=Value(True)), default=Value(False), output_field=BooleanField())
+    return (
+        waiting.annotate(is_late=late)
+        .select_related("verdict__assignment__recruitment", "rejected_by")
+        .order_by("due_at", "pk")
+    )
+
+
+def may_answer(study: Study, rejected_by_id: int) -> list:
+    """The study's people who may answer an appeal against somebody's rejection: everybody who edits it but that person."""
+    editors = StudyMember.objects.filter(study=study, role__in=[StudyMember.Role.OWNER, StudyMember.Role.EDITOR])
+    people = get_user_model().objects.filter(pk__in=editors.values("user"), is_active=True)
+    return list(people.exclude(pk=rejected_by_id).order_by("username"))
