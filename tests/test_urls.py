@@ -5,6 +5,7 @@
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from django.apps import apps
 from django.core.cache import cache
 from django.test import Client
 from django.urls import get_resolver
+from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.runs import run_analysis
 from annotators.exclude import exclude
-from annotators.models import Assignment, Inquiry, Response
+from annotators.models import Appeal, Assignment, Inquiry, PanelSubmission, Response, Verdict
 from annotators.panels.orders import give
 from studies import jobs
 from studies.models import Output, StudyMember
@@ -75,6 +77,13 @@ def world():
     CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
     order = give(door, "stop", "stop-1", task="T")
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
+    submission = PanelSubmission.objects.create(
+        recruitment=door, external_id="S", annotator=done.annotator, assignment=done, state="rejected", source="file"
+    )
+    why = {"category": "c", "message": "m", "by": people["owner"]}
+    verdict = Verdict.objects.create(assignment=done, kind="reject", **why)
+    due = timezone.now() + timedelta(days=9)
+    appeal = Appeal.objects.create(verdict=verdict, rejected_by=people["owner"], text="Why?", due_at=due)
     return locals()
 
 
@@ -102,6 +111,7 @@ def filled(route: str, w) -> str:
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",
         "<slug:slug>": "image_makers", "<int:order>": w["order"].pk, "<int:task>": 1,
+        "<int:submission>": w["submission"].pk, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
         "<str:form>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():
