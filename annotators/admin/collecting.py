@@ -18,6 +18,7 @@ from .. import monitor
 from ..evidence import evidence_of
 from ..models import Inquiry
 from ..pages import page_words
+from ..pay import hourly
 from ..preview import NAMES, inert, preview
 from ..tries import clear_tries, try_out
 from ..verdicts.appeals import open_appeals
@@ -79,6 +80,7 @@ class InquiryAdmin(ReadOnly):
             "evidence": evidence,
             "acts": acts.offered(request, study),
             "per_hour_aim": study.wage_per_hour,
+            "pay_warning": hourly.warning_of(study, hourly.arms_of(study)) if study.wage_per_hour else "",
         }
         return acts.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
 

@@ -18,6 +18,7 @@ from ..models import Recruitment
 from ..pay import book, promises
 from . import promising
 from .panel import PanelPages
+from .pay import PayPages
 from .verdicts import VerdictPages
 
 LINKS_SHOWN = 20
@@ -79,7 +80,7 @@ class RecruitmentForm(promising.Promising, WithSettings):
 
 
 @admin.register(Recruitment)
-class RecruitmentAdmin(VerdictPages, PanelPages, Scoped):
+class RecruitmentAdmin(VerdictPages, PayPages, PanelPages, Scoped):
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"

@@ -307,7 +307,7 @@ def mark_paid(recruitment: Recruitment, pks: Collection[int], by) -> int:
     """Somebody has paid these by hand, or at the panel itself. What was ordered here is not marked: its order tells."""
     with _book(recruitment) as locked:
         rows = list(payments_of(locked).filter(pk__in=pks, state=State.DUE))
-        marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now(), by=by)
+        marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
         if marked:
             audit.record(
                 "mark paid", study=locked.study, by=by, recruitment=locked.key, n=marked, amount=str(total_of(rows))

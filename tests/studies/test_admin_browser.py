@@ -2,6 +2,7 @@
 
 import os
 import random
+from decimal import Decimal
 from pathlib import Path
 
 import axe_playwright_python
@@ -12,11 +13,12 @@ from django.test import Client
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
 from analysis.runs import run_analysis
-from annotators.models import Inquiry, PanelOrder
+from annotators.models import Inquiry, PanelOrder, Payment
 from annotators.panels import Seen
 from annotators.panels.orders import give
 from annotators.panels.reconcile import take_in
 from annotators.panels.secrets import keep
+from annotators.pay import book as pay
 from studies import audit, lifecycle
 from studies.importing import uploads, work
 from studies.models import Job, StudyMember
@@ -111,8 +113,10 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
 
 
 def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monkeypatch):
-    study = builders.spa_study(owner, target_n=4)
-    recruitment = builders.panel(study)
+    study = builders.spa_study(owner, target_n=4, wage_per_hour="14.00")
+    recruitment = builders.promised(
+        builders.panel(study), failed_checks="all", fault="all", withdrawn="share", full="0.10"
+    )
     done = players.submitted(study, "1", recruitment=recruitment, comment="The third text was cut off.")
     players.claimed(study, "2", recruitment)
     Inquiry.objects.create(assignment=done, kind="question", text="May I come back tomorrow?", page_key="s2.ask")
@@ -137,6 +141,10 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     page.get_by_role("button", name="See what it costs").click()
     assert "an hour" in page.content()
     found += look_here(page, "publish", dark=True)
+    pay.add(recruitment, [pay.Extra(done, Decimal("1.20"), "Thank you")], "bonus", owner)
+    pay.mark_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
+    found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
+    found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
     found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")
     found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")

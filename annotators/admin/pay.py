@@ -1,0 +1,186 @@
+"""The pages of pay: what the work comes to an hour, what is due, ordered and paid, and what a person adds, orders and marks."""
+
+from decimal import Decimal, InvalidOperation
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+
+from studies.admin import acts
+from studies.admin.access import EDIT, LOOK, may, study_or_404
+
+from ..channels import REGISTRY
+from ..models import Payment, Recruitment
+from ..panels import work
+from ..panels.reconcile import unseen
+from ..panels.secrets import NoService, names_kept, service_of
+from ..pay import book, files, hourly, money, promises
+from ..receipts import receipt_of
+
+ROWS = 400
+LARGEST = 2 * 1024 * 1024
+UNSEEN = "The work was done and did not reach the panel."
+
+
+class BonusForm(forms.Form):
+    lines = forms.CharField(
+        required=False, max_length=LARGEST, label="receipt, amount, reason", widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        help_text="One a line, such as: ABCDE-FGHJK,1.50,Your explanation helped us much. The person may read the reason.",
+    )  # fmt: skip
+    file = forms.FileField(
+        required=False, label="or a file of such lines (CSV)", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
+    )
+
+    def clean(self):
+        cleaned = super().clean() or {}
+        if file := cleaned.get("file"):
+            if file.size > LARGEST:
+                raise forms.ValidationError("The file is larger than 2 MB.")
+            try:
+                cleaned["lines"] = file.read().decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
+        return cleaned
+
+
+class PayPages:
+    """For the admin of recruitments."""
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/pay/", wrap(self.pay), name="annotators_pay"),
+            path("<int:pk>/pay/file.csv", wrap(self.pay_file), name="annotators_pay_file"),
+            path("study/<int:pk>/pay/", wrap(self.study_pay), name="annotators_study_pay"),
+            *super().get_urls(),
+        ]
+
+    def study_pay(self, request, pk):
+        """What the work takes and comes to an hour, by arm, and what each link costs."""
+        study = study_or_404(request, pk)
+        arms = hourly.arms_of(study)
+        links = list(study.recruitments.order_by("pk"))
+        for one in links:
+            one.study = study
+        context = {
+            "title": "Pay", "arms": arms, "chart": hourly.chart_of(arms, study.wage_per_hour), "warning": hourly.warning_of(study, arms),
+            "links": [(one, money.money_of(one)) for one in links],
+        }  # fmt: skip
+        return acts.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
+
+    def _link(self, request, pk, roles) -> Recruitment:
+        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
+        if recruitment is None or recruitment.channel not in REGISTRY:
+            raise Http404("There is no such link.")
+        study_or_404(request, recruitment.study_id, roles)
+        return recruitment
+
+    def pay_file(self, request, pk):
+        """What is due and is not paid by approving, as a file for whoever pays. It names people by the panel's ids."""
+        recruitment = self._link(request, pk, EDIT)
+        answer = HttpResponse(files.payment_file(recruitment), content_type="text/csv; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
+        answer["Cache-Control"] = "private, no-store"
+        return answer
+
+    def pay(self, request, pk):
+        """Look; POST writes down what is due, orders it, marks what was paid, adds bonuses and compensation."""
+        recruitment = self._link(request, pk, EDIT if request.method == "POST" else LOOK)
+        bonus, looked = BonusForm(), None
+        if request.method == "POST":
+            if "see" in request.POST or "add" in request.POST:
+                bonus = BonusForm(request.POST, request.FILES)
+                looked = self._bonuses(request, recruitment, bonus) if bonus.is_valid() else None
+                if looked is not None and "add" in request.POST:
+                    n = book.add(recruitment, looked, Payment.Kind.BONUS, request.user)
+                    messages.success(request, f"{n} written down as due.")
+                    return self._here(pk)
+            else:
+                try:
+                    messages.success(request, self._done(request, recruitment))
+                except book.NotPaid as words:
+                    messages.warning(request, str(words))
+                return self._here(pk)
+        return acts.render(
+            request, self.admin_site, "admin/annotators/pay.html", recruitment.study, self._pay_context(request, recruitment, bonus, looked),
+            status=400 if bonus.errors else 200,
+        )  # fmt: skip
+
+    def _here(self, pk):
+        return HttpResponseRedirect(f"{reverse('admin:annotators_pay', args=[pk])}#due")
+
+    def _bonuses(self, request, recruitment, form):
+        try:
+            return files.read_bonuses(recruitment, form.cleaned_data["lines"])
+        except ValueError as faults:
+            for fault in str(faults).split("\n"):
+                form.add_error("lines", fault)
+            return None
+
+    def _done(self, request, recruitment) -> str:
+        """What was done, in words. Raises NotPaid."""
+        if "settle" in request.POST:
+            told = book.settle(recruitment, request.user)
+            return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
+        if "order" in request.POST:
+            try:
+                n = book.order(
+                    recruitment, service_of(recruitment).can, _amount(request.POST.get("total", "")), request.user
+                )
+            except NoService as words:
+                raise book.NotPaid(str(words)) from None
+            work.ask_soon(recruitment, request.user)
+            return f"{n} ordered at the panel. Load this page again in a moment."
+        ticked = {
+            int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
+        }
+        if "paid" in request.POST:
+            return f"{book.mark_paid(recruitment, ticked, request.user)} marked as paid."
+        if "cancel" in request.POST:
+            return f"{sum(book.cancel(recruitment, one, request.user) for one in sorted(ticked))} taken back."
+        if "compensate" in request.POST:
+            rows = [row for row in _unsent(recruitment) if row.pk in ticked]
+            extras = [book.Extra(row.assignment, row.amount, UNSEEN) for row in rows]
+            return f"{book.add(recruitment, extras, Payment.Kind.COMPENSATION, request.user)} to be paid by hand."
+        raise book.NotPaid("Nothing was asked for.")
+
+    def _pay_context(self, request, recruitment, bonus, looked) -> dict:
+        may_edit = may(request, recruitment.study_id, EDIT)
+        due = book.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
+        unsent = _unsent(recruitment)
+        by_hand = list(due.exclude(way=Payment.Way.APPROVAL)[:ROWS])
+        can: frozenset[str] = frozenset()
+        if may_edit and names_kept(recruitment):
+            try:
+                can = service_of(recruitment).can
+            except NoService:
+                can = frozenset()
+        orders = list(book.to_order(recruitment, can)) if can else []
+        ended = (
+            book.payments_of(recruitment).exclude(state=Payment.State.DUE).select_related("assignment").order_by("-pk")
+        )
+        sums = money.money_of(recruitment)
+        return {
+            "title": "Pay", "recruitment": recruitment, "channel": REGISTRY[recruitment.channel], "may_edit": may_edit, "money": sums,
+            "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
+            "n_approval": due.filter(way=Payment.Way.APPROVAL).count(), "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
+            "ended": [(row, receipt_of(row.assignment.code)) for row in ended[:ROWS]], "orders": orders, "orders_total": book.total_of(orders),
+            "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
+            "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
+            "early": promises.lines_of(recruitment, sums.currency), "missing": promises.missing(recruitment),
+        }  # fmt: skip
+
+
+def _unsent(recruitment: Recruitment) -> list[Payment]:
+    """Rewards that the panel would pay by approving, of people whose work it never showed."""
+    gone = [assignment for assignment, _ in unseen(recruitment)]
+    rows = book.payments_of(recruitment).filter(assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL)
+    return list(rows.select_related("assignment").order_by("pk")[:ROWS])
+
+
+def _amount(typed: str) -> Decimal:
+    try:
+        return Decimal(typed.strip())
+    except InvalidOperation:
+        raise book.NotPaid("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None

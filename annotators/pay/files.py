@@ -1,0 +1,131 @@
+"""Payments as files: the one by which somebody pays, the one that says whom to give a bonus, and lines for a panel's own forms."""
+
+import csv
+import io
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+
+from ..channels import REGISTRY
+from ..identity import panel_ids
+from ..models import Assignment, Recruitment
+from ..panels import BulkText, Order
+from ..panels.models import PanelSubmission
+from ..receipts import receipt_of
+from .book import REASONS, Extra, is_there, payments_of, to_pay
+from .models import Payment
+
+COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
+# A spreadsheet would run a cell that begins so.
+RUNS = ("=", "+", "-", "@", "\t", "\r", "'")
+MOST_ROWS = 10_000
+MOST = Decimal(1000)
+LONGEST_REASON = 300
+CENTS = Decimal("0.01")
+
+
+def _safe(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(RUNS) else cell
+
+
+def payment_file(recruitment: Recruitment) -> str:
+    """What is due and is not paid by approving, a line each; the panel's id where it is still known. For the person who pays."""
+    rows = list(to_pay(recruitment).select_related("assignment"))
+    people = panel_ids([row.assignment.annotator_id for row in rows])
+    file = io.StringIO()
+    lines = csv.writer(file, lineterminator="\r\n")
+    lines.writerow(COLUMNS)
+    for row in rows:
+        cells = (
+            receipt_of(row.assignment.code), people.get(row.assignment.annotator_id, ""), f"{row.amount:.2f}", row.currency, row.kind,
+            row.reason or REASONS.get(row.kind, ""),
+        )  # fmt: skip
+        lines.writerow([_safe(cell) for cell in cells])
+    return file.getvalue()
+
+
+def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:
+    """Lines of ``receipt,amount,reason``, with or without a first line that says so. Raises ValueError: every fault with its row."""
+    rows = [(n, [cell.strip() for cell in cells]) for n, cells in _rows(text) if any(cell.strip() for cell in cells)]
+    if rows and [cell.lower() for cell in rows[0][1]] == ["receipt", "amount", "reason"]:
+        rows = rows[1:]
+    if not rows:
+        raise ValueError("There is no row. Each row has a receipt, an amount and a reason, with commas between.")
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"There are more than {MOST_ROWS} rows.")
+    people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
+    by_receipt = {_plain(receipt_of(one.code)): one for one in people.only("pk", "code")}
+    known: dict[int, list[Payment]] = {}
+    for row in payments_of(recruitment).filter(kind=Payment.Kind.BONUS):
+        known.setdefault(row.assignment_id, []).append(row)
+    extras, faults, first = [], [], {}
+    for n, cells in rows:
+        try:
+            extra = _extra(n, cells, by_receipt)
+            if is_there(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
+                raise ValueError(f"Row {n}: this bonus is written down already, for the same reason.")
+            if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
+                raise ValueError(f"Row {n}: it is row {before} again.")
+            extras.append(extra)
+        except ValueError as fault:
+            faults.append(str(fault))
+    if faults:
+        more = f" … and {len(faults) - 20} more." if len(faults) > 20 else ""
+        raise ValueError("\n".join(faults[:20]) + more)
+    return extras
+
+
+def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as wrong:
+        raise ValueError(f"Row {reader.line_num} is no CSV ({wrong}).") from None
+
+
+def _plain(receipt: str) -> str:
+    return "".join(c for c in receipt.upper() if c.isalnum())
+
+
+def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra:
+    if len(cells) != 3:
+        raise ValueError(
+            f"Row {n} has {len(cells)} cells, not three: receipt, amount, reason. A reason with a comma stands in quotes."
+        )
+    receipt, amount, reason = cells
+    assignment = by_receipt.get(_plain(receipt))
+    if assignment is None:
+        raise ValueError(f"Row {n}, receipt: nobody who came by this link has “{receipt[:40]}”.")
+    try:
+        much = Decimal(amount)
+        is_money = much.is_finite() and 0 < much <= MOST and much == much.quantize(CENTS)
+    except InvalidOperation:
+        is_money = False
+    if not is_money:
+        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is no amount such as 1.50, of at most {MOST}.")
+    if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
+        raise ValueError(f"Row {n}, reason: say why, in at most {LONGEST_REASON} characters. The person may read it.")
+    return Extra(assignment, much.quantize(CENTS), reason)
+
+
+def bulk_of(recruitment: Recruitment) -> list[BulkText]:
+    """What is due at the panel, as lines for its own forms: of people whom it shows and whose id is known. Who is due several sums is
+    one line with their total."""
+    rows = list(to_pay(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
+    shown = {
+        one.assignment_id: one
+        for one in PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in rows]).select_related("task").order_by("pk")
+    }  # fmt: skip
+    people = panel_ids([one.annotator_id for one in shown.values()])
+    sums: dict[tuple[str, str, str, str], Decimal] = {}
+    for row in rows:
+        about = shown.get(row.assignment_id)
+        person = people.get(about.annotator_id) if about else None
+        if about and person:
+            key = (row.way, about.task.external_id if about.task else "", about.external_id, person)
+            sums[key] = sums.get(key, Decimal(0)) + row.amount
+    orders = [
+        Order(way, "", {"task": task, "submission": submission, "person": person, "amount": f"{amount:.2f}"})
+        for (way, task, submission, person), amount in sums.items()
+    ]
+    return REGISTRY[recruitment.channel].bulk(orders)

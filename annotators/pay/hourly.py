@@ -1,0 +1,146 @@
+"""What the work takes and what it comes to an hour, by arm: the pay report's first half, and its figure. Tells no outcome."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+from django.db.models import Sum
+
+from studies.models import Study
+
+from ..models import Assignment
+from .models import Payment
+from .promises import CENT, NOBODY
+
+TENTH = Decimal("0.1")
+# A median of fewer people is no reason to be alarmed.
+WARNS_FROM = 5
+WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Quartiles:
+    low: Decimal
+    median: Decimal
+    high: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPay:
+    """Those who submitted in time. ``uncounted``: whose page's script counted no active second, so that start to end stands for it;
+    ``under``: how many came to less an hour than was declared."""
+
+    name: str
+    n: int
+    minutes: Quartiles | None
+    hourly: Quartiles | None
+    uncounted: int = 0
+    under: int | None = None
+
+
+def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
+    """The quarter points, by straight lines between ordered values.
+
+    >>> quartiles([Decimal(1), Decimal(2), Decimal(3), Decimal(4)], Decimal("0.01"))
+    Quartiles(low=Decimal('1.75'), median=Decimal('2.50'), high=Decimal('3.25'))
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(quarter: int) -> Decimal:
+        place, rest = divmod((len(ordered) - 1) * quarter, 4)
+        after = ordered[min(place + 1, len(ordered) - 1)]
+        return (ordered[place] + (after - ordered[place]) * rest / 4).quantize(step, ROUND_HALF_UP)
+
+    return Quartiles(at(1), at(2), at(3))
+
+
+def arms_of(study: Study) -> list[ArmPay]:
+    """By arm, in its order; two reads, whatever the number of people. What was written down for somebody counts, bonuses too; before
+    that, what their offer names."""
+    done = Assignment.objects.filter(
+        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
+    )
+    stands = Payment.objects.filter(assignment__in=done).exclude(
+        state__in=[Payment.State.FAILED, Payment.State.CANCELLED]
+    )
+    paid = dict(stands.order_by().values_list("assignment").annotate(sum=Sum("amount")))
+    rows = (
+        done.order_by()
+        .annotate(active=Sum("visits__active_seconds"))
+        .values_list(
+            "pk", "batch__arm", "started_at", "submitted_at", "active", "recruitment__reward", "batch__arm__reward"
+        )
+    )
+    people: dict[int | None, list[tuple[int, bool, Decimal]]] = {}
+    for pk, arm, start, end, active, *rewards in rows:
+        seconds = active or max(1, round((end - start).total_seconds()))
+        promised = next((one for one in (*rewards, study.reward) if one is not None), NOBODY)
+        people.setdefault(arm, []).append((seconds, bool(active), max(paid.get(pk, NOBODY), promised)))
+    return [_arm(arm.name, people.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
+
+
+def _arm(name: str, people: list[tuple[int, bool, Decimal]], wage: Decimal | None) -> ArmPay:
+    hourly = [pay * 3600 / seconds for seconds, _, pay in people]
+    return ArmPay(
+        name, len(people), quartiles([Decimal(seconds) / 60 for seconds, *_ in people], TENTH), quartiles(hourly, CENT),
+        sum(not counted for _, counted, _ in people), sum(one < wage for one in hourly) if wage else None,
+    )  # fmt: skip
+
+
+def warning_of(study: Study, arms: Sequence[ArmPay]) -> str:
+    """What a researcher must know while people are still coming; '' where pay is as declared."""
+    if not study.wage_per_hour:
+        return ""
+    low = [one for one in arms if one.hourly and one.n >= WARNS_FROM and one.hourly.median < study.wage_per_hour]
+    if not low:
+        return ""
+    said = ", ".join(
+        f"{one.hourly.median} {study.currency}{f' in {one.name}' if len(arms) > 1 else ''}" for one in low if one.hourly
+    )
+    return f"Half of the people come to less an hour than the {study.wage_per_hour} {study.currency} that the study declares: {said}, median."
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    name: str
+    y: float
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Pay an hour in the pixels of its box: from quarter to quarter, a mark at the median, the declared wage as a line."""
+
+    bars: tuple[Bar, ...]
+    wage: float | None
+    ticks: tuple[tuple[float, str], ...]
+    height: int
+    width, left, right = WIDTH, LEFT, WIDTH - RIGHT
+
+    @property
+    def bottom(self) -> int:
+        return self.height - BOTTOM
+
+
+def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> Chart | None:
+    shown = [(one.name, one.hourly) for one in arms if one.hourly]
+    if not shown:
+        return None
+    most = max([*(hourly.high for _, hourly in shown), wage or NOBODY, Decimal(1)])
+    step = next(
+        Decimal(step) for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**6, 10**9) if most / Decimal(step) <= 6
+    )
+
+    def across(value: Decimal) -> float:
+        return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)
+
+    bars = tuple(
+        Bar(name[:14], TOP + ROW * n + ROW / 2, across(one.low), across(one.median), across(one.high))
+        for n, (name, one) in enumerate(shown)
+    )
+    ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
+    return Chart(bars, across(wage) if wage else None, ticks, TOP + ROW * len(shown) + BOTTOM)

@@ -1,0 +1,52 @@
+"""What a link has cost and will cost, with the panel's fees."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Q, Sum
+
+from ..channels import REGISTRY
+from ..models import Assignment, Recruitment
+from ..panels import Fee
+from .models import Payment
+from .promises import NOBODY, rewards_of
+
+State = Payment.State
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """``due``: owed, not ordered. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: of all of these
+    rewards; empty where the panel alone knows them."""
+
+    currency: str
+    paid: Decimal
+    ordered: Decimal
+    due: Decimal
+    failed: int
+    people_to_come: int
+    to_come: Decimal
+    fees: tuple[Fee, ...]
+
+    @property
+    def total(self) -> Decimal:
+        return self.paid + self.ordered + self.due + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
+
+
+def money_of(recruitment: Recruitment) -> Money:
+    study = recruitment.study
+    rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
+    sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
+    reward = rewards_of(recruitment, recruitment.reward)[-1]
+    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
+        done=Count("pk", filter=Q(submitted_at__isnull=False))
+    )["done"]
+    wanted = recruitment.wanted or study.target_n or 0
+    to_come = max(0, wanted - came) if study.state != "closed" and not recruitment.stopped_at else 0
+    channel, people = REGISTRY.get(recruitment.channel), came + to_come
+    fees = channel.fees(recruitment, reward, people) if channel and people and reward else ()
+    nothing = (0, NOBODY)
+    return Money(
+        recruitment.currency or study.currency, sums.get(State.PAID, nothing)[1], sums.get(State.ORDERED, nothing)[1],
+        sums.get(State.DUE, nothing)[1], sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
+    )  # fmt: skip
