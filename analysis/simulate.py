@@ -16,7 +16,7 @@ from django.http import QueryDict
 from annotators import assign
 from annotators.models import Assignment, PageVisit
 from annotators.pages import page_as_shown, shown_of
-from annotators.record import input_names, record_page, standing_of
+from annotators.record import Standing, input_names, record_page, standing_of
 from studies.design import burdens
 from studies.models import Exposure, Question, Study
 from studies.protocols import Ask, Protocol
@@ -93,7 +93,7 @@ def simulate_answers(
     crowd, rng = crowd or Crowd(), rng or random.Random(study.seed)
     strengths = default_preferences(study) if preferences is None else dict(preferences)
     _check(study, strengths)
-    world = _World(study, strengths, crowd)
+    world = World(study, strengths, crowd)
     ends = {"submitted": 0, "screened_out": 0, "abandoned": 0, "turned_away": 0}
     for number in range(n):
         progress(number, n, f"Robot {number + 1} of {n} answers")
@@ -116,7 +116,7 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
         raise ValueError(f"preferences: that of {wrong[0]!r} is no finite number")
 
 
-class _World:
+class World:
     """What is the same for all robots, read once."""
 
     def __init__(self, study: Study, strengths: Mapping[str, float], crowd: Crowd):
@@ -135,14 +135,14 @@ class _World:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 
-def _take_part(study: Study, person: str, world: _World, rng: random.Random) -> str:
+def _take_part(study: Study, person: str, world: World, rng: random.Random) -> str:
     annotator = assign.annotator_of("robots", person)
     claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
     if claim.outcome != "claimed" or claim.assignment is None:
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
-    robot = _Robot(world, world.systems_of(assignment.batch_id), rng)
+    robot = Robot(world, world.systems_of(assignment.batch_id), rng)
     standing = standing_of(assignment)
     key = standing.next_key
     is_abandoning = rng.random() < world.crowd.abandoning
@@ -150,12 +150,7 @@ def _take_part(study: Study, person: str, world: _World, rng: random.Random) -> 
         standing = standing_of(assignment)
         if is_abandoning and key == list(standing.steps)[-1]:
             return "abandoned"
-        step = standing.steps[key]
-        visit = standing.visits.get(key) or PageVisit.objects.create(
-            assignment=assignment, key=key, shown=shown_of(step.page, assignment)
-        )
-        asks = step.protocol.asks(page_as_shown(step.page, visit.shown))
-        outcome = record_page(assignment, key, robot.form(step.protocol, asks, step.purpose))
+        outcome = record_page(assignment, key, robot.answers(standing, key))
         if outcome.sent is not None:
             problems = outcome.sent.general + [f"{slot}: {text}" for slot, text in outcome.sent.errors.items()]
             raise ValueError(f"page {key}: a robot's answers were refused: {'; '.join(problems)[:300]}")
@@ -169,10 +164,10 @@ def _take_part(study: Study, person: str, world: _World, rng: random.Random) -> 
     return "submitted"
 
 
-class _Robot:
+class Robot:
     """One robot: its opinions, drawn once, and its answers to whatever a page asks."""
 
-    def __init__(self, world: _World, systems: Mapping[int, str], rng: random.Random):
+    def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
         self.world, self.systems, self.rng = world, systems, rng
         crowd = world.crowd
         self.is_acquiescent = rng.random() < crowd.acquiescent
@@ -182,6 +177,15 @@ class _Robot:
         logit_spread = 4 * crowd.spread / math.sqrt(2)
         self.liking = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
+
+    def answers(self, standing: Standing, key: str) -> QueryDict:
+        """What this robot sends from a page, as it was shown; shown now where it was not yet."""
+        step, assignment = standing.steps[key], standing.assignment
+        visit = standing.visits.get(key) or PageVisit.objects.create(
+            assignment=assignment, key=key, shown=shown_of(step.page, assignment)
+        )
+        asks = step.protocol.asks(page_as_shown(step.page, visit.shown))
+        return self.form(step.protocol, asks, step.purpose)
 
     def form(self, protocol: Protocol, asks: Mapping[str, Ask], purpose: str) -> QueryDict:
         data = QueryDict(mutable=True)

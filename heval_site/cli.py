@@ -12,6 +12,7 @@ COMMANDS = {
     "import": "read a study, stimuli or old answers from files",
     "export": "write a study's answers, or the whole of it, to files",
     "simulate": "play a study with robots of known preferences",
+    "rehearse": "play a whole study against a stand-in of its panel, before anybody is paid",
     "reconcile": "read what a panel shows, from its service or its file",
     "analyse": "run an analysis and print its numbers",
     "doctor": "check this installation, and say what to do",

@@ -1,5 +1,6 @@
-"""Housekeeping that belongs to no app."""
+"""Work that belongs to no app: housekeeping, and the rehearsal, which needs all of them."""
 
+from annotators.panels.work import REHEARSAL
 from studies import jobs
 
 
@@ -9,3 +10,14 @@ def clear_sessions() -> None:
     from django.core.management import call_command
 
     call_command("clearsessions")
+
+
+@jobs.register(REHEARSAL, exclusive=True)
+def rehearse_a_study(job, progress) -> dict:
+    """The report; whatever was made for it has gone when it ends."""
+    from annotators.models import Recruitment
+
+    from .rehearsal.runner import rehearse
+
+    recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    return rehearse(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)

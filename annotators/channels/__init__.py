@@ -11,13 +11,16 @@ from decimal import Decimal
 from hashlib import sha256
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from ..panels import BulkText, Fee, Forged, Message, Order, Refusals, Seen, Service
+
+if TYPE_CHECKING:
+    from ..panels.stand_in import StandIn
 
 REGISTRY: dict[str, "Channel"] = {}
 
@@ -125,6 +128,18 @@ class Channel:
     def problems(self, recruitment) -> list[str]:
         """What is missing before people may be sent here."""
         return []
+
+    # What a rehearsal needs to play the panel.
+
+    def opened(self, recruitment, base: str, number: int) -> tuple[str, str]:
+        """The address that the panel opens for its n-th person, and what names their visit: the link with its placeholders filled in."""
+        return self.links(recruitment, base)[0][1], str(number)
+
+    def stand_in(self, recruitment, base: str) -> "StandIn":
+        """The panel on this machine. Where it has a service, a stand-in that speaks its protocol."""
+        from ..panels.stand_in import ByLink
+
+        return ByLink(lambda number: self.opened(recruitment, base, number))
 
     # What jobs and researchers use, where the panel has it.
 

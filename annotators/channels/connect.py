@@ -1,6 +1,7 @@
 """CloudResearch Connect: it adds three ids to the link, and takes people back by an address or a code of its own."""
 
 import re
+from urllib.parse import urlencode
 
 from django import forms
 
@@ -73,6 +74,10 @@ class Connect(Channel):
 
     def links(self, recruitment, base):
         return [("Link for Connect, which adds its ids by itself", base)]
+
+    def opened(self, recruitment, base, number):
+        ids = {"person": f"PERSON{number:04d}", "session": f"ASSIGNMENT{number:04d}", "task": "PROJECT0001"}
+        return f"{base}?{urlencode({PARAMETERS[name]: value for name, value in ids.items()})}", ids["session"]
 
     def problems(self, recruitment):
         return (

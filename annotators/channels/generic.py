@@ -1,6 +1,7 @@
 """Any panel that opens a link with parameters and wants a code or an address at the end."""
 
 import re
+from urllib.parse import urlencode
 
 from django import forms
 
@@ -98,6 +99,17 @@ class Generic(Channel):
         if wanted.get("key_parameter"):
             pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
         return [("Link for the panel; put its placeholders in place of the dots", f"{base}?{'&'.join(pairs)}")]
+
+    def opened(self, recruitment, base, number):
+        wanted = recruitment.settings
+        ids = {"person": f"person-{number}", "session": f"session-{number}", "task": "task-1"}
+        filled_in = {
+            wanted[f"{name}_parameter"]: value for name, value in ids.items() if wanted.get(f"{name}_parameter")
+        }
+        filled_in.setdefault(wanted.get("person_parameter") or "participant", ids["person"])
+        if wanted.get("key_parameter"):
+            filled_in[wanted["key_parameter"]] = wanted.get("key_value", "")
+        return f"{base}?{urlencode(filled_in)}", ids["session"]
 
     def problems(self, recruitment):
         return [] if recruitment.settings.get("return_complete") else ["No code or address for those who completed."]

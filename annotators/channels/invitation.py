@@ -60,5 +60,8 @@ class Invitation(Channel):
         people = int(recruitment.settings.get("people", 0))
         return [(f"Invitation {n}", f"{base}?i={token(recruitment.key, n)}") for n in range(1, people + 1)]
 
+    def opened(self, recruitment, base, number):
+        return f"{base}?i={token(recruitment.key, number)}", str(number)
+
     def problems(self, recruitment):
         return [] if recruitment.settings.get("people") else ["Say how many invitations there are."]

@@ -219,6 +219,8 @@ def with_class(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
     """The recruitment's submissions with ``standing``, one of CLASSES."""
     mine = PanelSubmission.objects.filter(recruitment=recruitment)
     rival = mine.filter(external_id=OuterRef("external_id"), state__in=SENT).exclude(pk=OuterRef("pk"))
+    # Who gave the task back, took it again and sent it did what they meant to.
+    sent_again = mine.filter(assignment=OuterRef("assignment"), state__in=SENT).exclude(pk=OuterRef("pk"))
     finished, ours = Q(assignment__submitted_at__isnull=False), Q(assignment__isnull=False)
     ended = Q(
         assignment__released_reason__in=[
@@ -237,7 +239,7 @@ def with_class(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
             When(Q(state=SUBMITTED) & finished, then=Value("matched")),
             When(Q(state=SUBMITTED) & ended, then=Value("turned_away")),
             When(Q(state=SUBMITTED), then=Value("orphan")),
-            When(Q(state__in=LEFT) & finished, then=Value("left_after_work")),
+            When(Q(state__in=LEFT) & finished & ~Exists(sent_again), then=Value("left_after_work")),
             When(state__in=[*LEFT, SCREENED_OUT], then=Value("left")),
             When(Q(state=WORKING) & finished & Q(assignment__submitted_at__lt=Now() - UNSENT_AFTER), then=Value("unsent")),
             default=Value("working"), output_field=CharField(),

@@ -64,6 +64,17 @@ def standing(recruitment) -> dict:
     return dict(with_class(recruitment).values_list("external_id", "standing"))
 
 
+def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
+    mine = came(recruitment, "ada", "S-1", finishes=False)
+    take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    assign.revive(mine.pk)
+    Assignment.objects.filter(pk=mine.pk).update(external_ids={"person": "ada", "session": "S-2"}, started_at=NOW, submitted_at=NOW)
+    take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    assert standing(recruitment) == {"S-1": "left_after_work"}
+    take_in(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
+    assert standing(recruitment) == {"S-1": "left", "S-2": "matched"}
+
+
 def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     people = {name: came(recruitment, name, f"S-{name}") for name in ("sent", "paid", "gone", "auto", "refused")}
     begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}

@@ -7,7 +7,7 @@ third channel here. Nothing of these pages needs a cookie.
 import re
 from collections.abc import Mapping
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django import forms
 from django.conf import settings
@@ -150,6 +150,13 @@ class ExternalQuestion(Channel):
             found.append(("The HIT's Question, as a whole", words))
         return found
 
+    def opened(self, recruitment, base, number):
+        ids = {
+            "assignmentId": f"ASSIGNMENT{number:04d}", "hitId": "TASK0001", "workerId": f"A{number:013d}",
+            "turkSubmitTo": next(iter(self.submit_hosts(recruitment)), ""),
+        }  # fmt: skip
+        return f"{base}?{urlencode(ids)}", ids["assignmentId"]
+
     def problems(self, recruitment):
         found = []
         if not settings.SITE_URL.startswith("https://"):
@@ -196,6 +203,11 @@ class Amazon(ExternalQuestion):
         if not all(secrets.get(name) for name in self.secrets):
             return None
         return MTurkService(self.environment, recruitment.settings, secrets["key_id"], secrets["key"])
+
+    def stand_in(self, recruitment, base):
+        from .stand_in import MTurkStandIn
+
+        return MTurkStandIn()
 
     def fees(self, recruitment, reward, people):
         return fees_of(reward, people)

@@ -99,6 +99,11 @@ class Prolific(Channel):
 
         return ProlificService(secrets["token"], recruitment.settings) if secrets.get("token") else None
 
+    def stand_in(self, recruitment, base):
+        from .stand_in import ProlificStandIn
+
+        return ProlificStandIn()
+
     def read_export(self, text, task=""):
         return read_export(text, task)
 

@@ -81,6 +81,9 @@ class ProlificStandIn(StandIn):
 
     # The person's side, as a rehearsal asks for it
 
+    def opens_account(self, currency):
+        self.currency, self.balance = currency, 10**9
+
     def person(self, number):
         return f"{number + 0x5F1A00:024x}"
 

@@ -74,6 +74,10 @@ class Sona(Channel):
     def links(self, recruitment, base):
         return [("Study URL for SONA: paste it as it stands", f"{base}?survey_code=%SURVEY_CODE%")]
 
+    def opened(self, recruitment, base, number):
+        code = str(10_000 + number)
+        return self.links(recruitment, base)[0][1].replace("%SURVEY_CODE%", code), code
+
     def problems(self, recruitment):
         missing = [name for name in FROM_SONA if not recruitment.settings.get(name)]
         return [f"SONA gives no credit without {', '.join(missing)}."] if missing else []

@@ -1,0 +1,37 @@
+"""``rehearse <key>``: play a whole study on this machine before anybody is paid."""
+
+import json
+import sys
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotators.models import Recruitment
+from heval_site.rehearsal.report import lines
+from heval_site.rehearsal.runner import PEOPLE, CannotRehearse, rehearse
+
+
+class Command(BaseCommand):
+    help = (
+        "Play a whole study against a stand-in of its panel, with robots: in a copy of its own, on this machine alone. "
+        "Ends with 1 where something was not as expected."
+    )
+
+    def add_arguments(self, parser):
+        parser.add_argument("key", help="the key of the link by which people would come")
+        parser.add_argument("--people", type=int, default=PEOPLE, help=f"how many come (default {PEOPLE})")
+        parser.add_argument("--seed", type=int, default=0, help="of the robots' answers")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    def handle(self, *args, **options):
+        recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
+        if recruitment is None:
+            raise CommandError(f"There is no link with the key {options['key']}.")
+        try:
+            report = rehearse(recruitment, options["people"], options["seed"])
+        except CannotRehearse as words:
+            raise CommandError(str(words)) from None
+        self.stdout.write(
+            json.dumps(report, indent=1, ensure_ascii=False) if options["json"] else "\n".join(lines(report))
+        )
+        if not report["is_ok"]:
+            sys.exit(1)

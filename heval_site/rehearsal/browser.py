@@ -1,0 +1,116 @@
+"""A person's browser, as far as a study needs one: addresses, forms and the way back, read off the HTML and nothing else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from annotators.panels.stand_in import Way
+
+MOST_REDIRECTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    html: str = ""
+    location: str = ""
+    cookies: str = ""
+
+
+# (method, path with its query, body) to an answer: over a socket, or in one process for tests.
+Ask = Callable[[str, str, bytes | None], Answer]
+
+
+class Trouble(Exception):
+    """A page is not as a person needs it; the words are for the report."""
+
+
+@dataclass
+class Form:
+    action: str
+    method: str
+    names: set[str] = field(default_factory=set)
+    hidden: dict[str, str] = field(default_factory=dict)
+
+
+class Page(HTMLParser):
+    """The heading, the forms, the code to copy and the button that leads away."""
+
+    def __init__(self, html: str, url: str):
+        super().__init__()
+        self.url, self.forms, self.heading, self.code, self.away = url, [], "", "", ""
+        self._into = ""
+        self.feed(html)
+        self.heading = " ".join(self.heading.split())
+
+    def handle_starttag(self, tag, attrs):
+        named = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self.forms.append(Form(urljoin(self.url, named.get("action", "")), named.get("method", "get")))
+        elif tag in ("input", "textarea", "select", "button") and self.forms and named.get("name"):
+            self.forms[-1].names.add(named["name"])
+            if named.get("type") == "hidden":
+                self.forms[-1].hidden[named["name"]] = named.get("value", "")
+        elif tag == "h1" and not self.heading:
+            self._into = "heading"
+        elif named.get("id") == "code":
+            self._into = "code"
+        elif tag == "a" and "button" in named.get("class", "").split() and "://" in named.get("href", ""):
+            self.away = named["href"]
+
+    def handle_endtag(self, tag):
+        if tag in ("h1", "span"):
+            self._into = ""
+
+    def handle_data(self, data):
+        if self._into:
+            setattr(self, self._into, getattr(self, self._into) + data)
+
+    def form_with(self, name: str) -> Form | None:
+        return next((form for form in self.forms if name in form.names), None)
+
+    @property
+    def way_back(self) -> Way:
+        here = urlsplit(self.url).netloc
+        form = next((one for one in self.forms if urlsplit(one.action).netloc not in ("", here)), None)
+        if form is not None:
+            return Way(self.code, form.action, form.hidden)
+        return Way(self.code, self.away)
+
+
+class Browser:
+    """One person's. ``site``: the origin that the panel's links begin with; ``ask`` reaches what stands for it."""
+
+    def __init__(self, site: str, ask: Ask):
+        self.site, self.ask, self.url = site, ask, ""
+
+    def get(self, address: str) -> Page:
+        return self._opened("GET", address, None)
+
+    def post(self, address: str, fields: dict[str, list[str] | str], is_reply_lost: bool = False) -> Page | None:
+        """``is_reply_lost``: the line breaks when everything was sent; None then."""
+        body = urlencode(fields, doseq=True).encode()
+        if is_reply_lost:
+            self.ask("POST", self._path(address), body)
+            return None
+        return self._opened("POST", address, body)
+
+    def _path(self, address: str) -> str:
+        parts = urlsplit(address)
+        if f"{parts.scheme}://{parts.netloc}" != self.site:
+            raise Trouble(f"The page leads to {parts.scheme}://{parts.netloc}, and the study stands at {self.site}.")
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    def _opened(self, method: str, address: str, body: bytes | None) -> Page:
+        for _ in range(MOST_REDIRECTS):
+            answer = self.ask(method, self._path(address), body)
+            if answer.cookies:
+                raise Trouble(f"{urlsplit(address).path} sets a cookie; annotators' pages need none.")
+            if answer.status not in (301, 302, 303):
+                break
+            address, method, body = urljoin(address, answer.location), "GET", None
+        if answer.status >= 500 or answer.status == 404:
+            raise Trouble(f"{urlsplit(address).path} answers with {answer.status}.")
+        self.url = address
+        return Page(answer.html, address)

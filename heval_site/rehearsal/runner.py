@@ -1,0 +1,157 @@
+"""Starts a rehearsal from the running site, and sees to it that it ends: by itself, by a limit, or with whoever asked for it."""
+
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.conf import settings
+
+import heval_site
+from annotators.channels import REGISTRY
+from annotators.models import Recruitment
+from annotators.panels import Refused
+from annotators.panels.publishing import hindrances
+from studies.bundle import BundleIncomplete, bundle_of
+from studies.design import problems
+from studies.jobs import Readable
+from studies.models import Study
+
+from .tables import tables_of_this_site
+
+logger = logging.getLogger("heval.rehearsal")
+
+LEAST, MOST = 3, 200
+PEOPLE = 12
+LIMIT_SECONDS = 900
+LOOK_SECONDS = 1.0
+# What a copy is served under where the site has no https address yet; it belongs to nobody, for ever.
+NOBODYS = "https://rehearsal.invalid"
+# Of our own environment the copy has these alone: no database, no secret, no broker of the running site.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CHANNELS_ON", "EXTERNAL_QUESTION_SITES")
+
+
+class CannotRehearse(Readable):
+    """A sentence for the researcher."""
+
+
+def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
+    """What the copy is made from: the design whole, the link without its secrets, nobody's answers. Raises CannotRehearse."""
+    if not LEAST <= people <= MOST:
+        raise CannotRehearse(f"A rehearsal has {LEAST} to {MOST} people, not {people}.")
+    channel = REGISTRY.get(recruitment.channel)
+    if channel is None:
+        raise CannotRehearse(f"This link's channel, {recruitment.channel}, is not installed.")
+    if channel.secrets:
+        try:  # with secrets of nobody: only whether what it needs is installed
+            channel.service(recruitment, dict.fromkeys(channel.secrets, "nobody"))
+        except Refused as words:
+            raise CannotRehearse(str(words)) from None
+    study = recruitment.study
+    if study.state == Study.State.DRAFT and (found := [one.text for one in problems(study) if one.is_blocking]):
+        raise CannotRehearse(f"The study cannot be launched as it is: {'; '.join(found)}")
+    try:
+        bundle = bundle_of(study)
+    except BundleIncomplete as words:
+        raise CannotRehearse(str(words)) from None
+    return {
+        "bundle": bundle, "people": people, "seed": seed, "tables": tables_of_this_site(),
+        "recruitment": {
+            "channel": recruitment.channel, "key": recruitment.key, "settings": recruitment.settings,
+            "reward": "" if recruitment.reward is None else str(recruitment.reward), "currency": recruitment.currency,
+            "wanted": recruitment.wanted, "arms": sorted(recruitment.arms.values_list("name", flat=True)),
+        },
+    }  # fmt: skip
+
+
+def rehearse(
+    recruitment: Recruitment,
+    people: int = PEOPLE,
+    seed: int = 0,
+    progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
+    limit: float = LIMIT_SECONDS,
+) -> dict[str, Any]:
+    """Play it, in a process and a folder of its own that end with this call, whatever happens; gives the report.
+
+    Raises CannotRehearse, and whatever ``progress`` raises.
+    """
+    plan = plan_of(recruitment, people, seed)
+    with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        report = _watched(folder, progress, limit)
+    return report | {
+        "study": recruitment.study.title, "channel": str(REGISTRY[recruitment.channel].label), "key": recruitment.key,
+        "before": hindrances(recruitment),
+    }  # fmt: skip
+
+
+def environment(folder: Path) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+    return passed | {
+        "HOME": str(folder), "HEVAL_HOME": str(folder / "home"), "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
+        "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else NOBODYS, "SSL_REDIRECT": "false",
+        "TRUSTED_PROXIES": "1", "DJANGO_SETTINGS_MODULE": "heval_site.settings",
+    }  # fmt: skip
+
+
+def _watched(folder: Path, progress, limit: float) -> dict[str, Any]:
+    said: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    with (folder / "log").open("w+b") as log:
+        child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, a folder that we made
+            [sys.executable, "-m", "heval_site.rehearsal.stage", str(folder)], cwd=folder, env=environment(folder),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+        )  # fmt: skip
+
+        def read():
+            for line in child.stdout:
+                said.put(json.loads(line))
+            said.put(None)
+
+        reading = threading.Thread(target=read, daemon=True)
+        reading.start()
+        try:
+            return _heard(said, progress, time.monotonic() + limit, limit)
+        except _Failed as failed:
+            log.seek(0)
+            logger.error("A rehearsal failed (%s): %s", failed, log.read()[-4000:].decode("utf-8", "replace"))
+            raise CannotRehearse(f"The rehearsal itself failed ({failed}). The server's log tells more.") from None
+        finally:
+            child.kill()
+            child.wait()
+            reading.join()
+            child.stdin.close()
+            child.stdout.close()
+
+
+class _Failed(Exception):
+    pass
+
+
+def _heard(said: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
+    last = (0, 1, "Starting")
+    while True:
+        try:
+            words = said.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            words = {}
+        if words is None:
+            raise _Failed("it ended without a report")
+        if "report" in words:
+            return words["report"]
+        if words.get("is_refused"):
+            raise CannotRehearse(f"The study cannot be launched as it is: {words['failed']}")
+        if "failed" in words:
+            raise _Failed(words["kind"])
+        if time.monotonic() > deadline:
+            raise CannotRehearse(f"The rehearsal was ended after {limit:.0f} seconds. Try it with fewer people.")
+        last = tuple(words.get("progress", last))
+        progress(*last)

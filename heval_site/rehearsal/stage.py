@@ -1,0 +1,167 @@
+"""The process in which a rehearsal takes place: ``python -m heval_site.rehearsal.stage FOLDER``, started by ``runner`` alone.
+
+Its home, database and secrets lie in FOLDER and go with it. It speaks JSON lines on its standard output. Its standard input is the
+string by which its parent holds it: when that breaks, folder and process end.
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from annotators.panels.stand_in import Loopback
+
+from . import guard
+
+ANSWER_SECONDS = 60
+
+
+class Panel(Loopback):
+    """Listens before the settings are read, which name it; who answers is known when the study is there."""
+
+    behind: Loopback
+
+    def handle(self, handler):
+        self.behind.handle(handler)
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *words):
+        pass
+
+
+def held_by_parent(folder: Path) -> None:
+    def watch():
+        sys.stdin.buffer.read()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(3)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def served() -> int:
+    """The site's own application behind a server on this machine; gives its port."""
+    from heval_site.wsgi import application
+
+    server = WSGIServer(("127.0.0.1", 0), Quiet)
+    server.set_app(application)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server.server_port
+
+
+def over_http(port: int, site: str) -> Callable[[int], Callable]:
+    """For each person a way to the site, as through a proxy that ends https."""
+    from .browser import Answer
+
+    host = urlsplit(site)
+
+    def of_person(number: int):
+        def ask(method: str, path: str, body: bytes | None) -> Answer:
+            line = HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
+            headers = {
+                "Host": host.netloc,
+                "X-Forwarded-Proto": host.scheme,
+                "X-Forwarded-For": f"198.51.100.{number % 250}",
+            }
+            if body is not None:
+                headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
+            try:
+                line.request(method, path, body, headers)
+                answer = line.getresponse()
+                html = answer.read().decode("utf-8", "replace")
+            finally:
+                line.close()
+            return Answer(answer.status, html, answer.headers.get("Location", ""), answer.headers.get("Set-Cookie", ""))
+
+        return ask
+
+    return of_person
+
+
+def copied(plan: dict[str, Any]):
+    """The study in this database, launched, and its recruitment with invented secrets. Raises NotReady, BundleRefused."""
+    from django.contrib.auth import get_user_model
+
+    from annotators.models import Recruitment
+    from studies import lifecycle
+    from studies.bundle import read_bundle
+
+    owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
+    study = read_bundle(plan["bundle"], owner)
+    accepted = [problem.key for problem in lifecycle.problems(study) if not problem.is_blocking]
+    study = lifecycle.launch(study, owner, accepted)
+    columns = plan["recruitment"]
+    recruitment = Recruitment.objects.create(
+        study=study, channel=columns["channel"], key=columns["key"], settings=columns["settings"], reward=columns["reward"] or None,
+        currency=columns["currency"], wanted=columns["wanted"],
+    )  # fmt: skip
+    recruitment.arms.set(study.arms.filter(name__in=columns["arms"]))
+    return Recruitment.objects.select_related("study").get(pk=recruitment.pk)
+
+
+def played(plan: dict[str, Any], panel: Panel, tell: Callable[..., None]) -> dict[str, Any]:
+    port = served()
+    from django.conf import settings
+
+    from annotators.channels import REGISTRY
+    from annotators.panels.secrets import keep
+    from heval_site.preparing import prepare
+
+    from .play import Rehearsal, link_base
+    from .report import report_of
+    from .tables import make_tables
+
+    tell(0, 1, "Making a database of its own")
+    if plan["tables"]:
+        make_tables(plan["tables"])
+    prepare()
+    tell(0, 1, "Launching a copy of the study")
+    recruitment = copied(plan)
+    stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, link_base(recruitment))
+    panel.behind = stand_in
+    keep(recruitment, stand_in.secrets)
+    rehearsal = Rehearsal(recruitment, stand_in, over_http(port, settings.SITE_URL), plan["seed"], tell)
+    rehearsal.play(plan["people"])
+    for host in dict.fromkeys(guard.refused):
+        rehearsal.faults.append(f"Something wanted to reach {host}; a rehearsal reaches nothing but this machine.")
+    return report_of(rehearsal)
+
+
+def main(folder: Path) -> None:
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else is printed goes to the log
+
+    def say(**words):
+        said.write(json.dumps(words) + "\n")
+        said.flush()
+
+    held_by_parent(folder)
+    guard.close_the_doors()
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    begun = time.monotonic()
+    with Panel() as panel:
+        os.environ["PROLIFIC_API"] = os.environ["MTURK_ENDPOINT_URL"] = panel.url
+        try:
+            found = played(plan, panel, lambda *progress: say(progress=progress))
+        except Exception as error:
+            traceback.print_exc()
+            from studies.bundle import BundleRefused
+            from studies.lifecycle import NotNow, NotReady
+
+            words = str(error) if isinstance(error, NotReady | NotNow | BundleRefused) else ""
+            say(failed=words, kind=type(error).__name__, is_refused=bool(words))
+            return
+    say(report=found | {"seconds": round(time.monotonic() - begun, 1), "people": plan["people"]})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

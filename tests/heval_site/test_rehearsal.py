@@ -1,0 +1,278 @@
+"""A study is played before anybody is paid: what is expected, what is found where something is wrong, and that nothing stays or leaves."""
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from annotators.channels import REGISTRY
+from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
+from annotators.panels.secrets import keep, names_kept
+from heval_site.rehearsal import guard, runner
+from heval_site.rehearsal.browser import Answer, Browser, Page, Trouble
+from heval_site.rehearsal.cast import ROLES, cast
+from heval_site.rehearsal.play import Rehearsal, link_base
+from heval_site.rehearsal.report import lines, report_of
+from studies import jobs
+from studies.models import AuditEvent, Batch
+from tests.builders import spa_draft, spa_study, user
+
+pytestmark = pytest.mark.django_db
+SITE = "https://eval.example.org"
+CODES = {
+    "code_complete": "A2K7PQWX", "code_screened_out": "B3T4RWYZ", "code_full": "D5XNUVCD", "code_no_consent": "E6Y7GHJK",
+}  # fmt: skip
+GENERIC = {
+    "person_parameter": "who", "session_parameter": "session", "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
+    "return_screened_out": "https://panel.example.org/out?s={session}", "return_full": "FULL-9", "return_no_consent": "NO-4",
+}  # fmt: skip
+
+
+def in_process(number):
+    client = Client()
+
+    def ask(method, path, body):
+        sent = {"data": body, "content_type": "application/x-www-form-urlencoded"} if body is not None else {}
+        answer = client.generic(method, path, **sent, HTTP_HOST="eval.example.org", secure=True)
+        return Answer(answer.status_code, answer.content.decode(), answer.get("Location", ""), answer.cookies.output())
+
+    return ask
+
+
+@pytest.fixture
+def site(settings):
+    settings.SITE_URL = SITE
+    settings.ALLOWED_HOSTS = ["eval.example.org"]
+    return settings
+
+
+def played(site, channel, settings, people=11, **columns) -> dict:
+    """In this process and database, without a socket to the site."""
+    recruitment = Recruitment.objects.create(
+        study=spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12),
+        channel=channel,
+        settings=settings,
+        **columns,
+    )
+    panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
+    keep(recruitment, panel.secrets)
+    with panel:
+        site.PROLIFIC_API = panel.url if panel.secrets else "https://api.prolific.com"
+        rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
+        rehearsal.play(people)
+    return report_of(rehearsal)
+
+
+def wrong(report, role) -> str:
+    return " ".join(next(row["wrong"] for row in report["roles"] if row["key"] == role))
+
+
+def test_prolific_without_a_fault(site):
+    report = played(site, "prolific", CODES, currency="GBP")
+    assert report["is_ok"], report
+    assert {row["key"] for row in report["roles"]} == {role.key for role in ROLES}
+    assert {row["key"]: row["there"] for row in report["roles"]}["rejected"] == "rejected"
+    assert (
+        "publishing lost its reply: the task stands at the panel once" in report["proofs"]
+        and len(report["proofs"]) == 6
+    )
+    assert (report["money"]["paid"], report["money"]["rehearsed"]) == (3, "8.00")
+    # Those who gave the task back and took it again are no riddle to anybody.
+    assert not any("given back at the panel" in row["standing"] for row in report["roles"])
+
+
+def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
+    from annotators.channels.prolific import service
+
+    told = service.completion_codes
+    monkeypatch.setattr(service, "completion_codes", lambda settings: told(settings | {"code_complete": "Z9Z8Z7Z6"}))
+    report = played(site, "prolific", CODES, people=3, currency="GBP")
+    assert not report["is_ok"]
+    assert "Prolific does not know the code A2K7PQWX: the study there was published with Z9Z8Z7Z6" in wrong(
+        report, "finishes"
+    )
+    assert "At the panel they are “working”" in wrong(report, "finishes")
+
+
+def test_who_is_screened_out_must_not_go_back_as_who_completed(site):
+    report = played(site, "generic", GENERIC | {"return_screened_out": GENERIC["return_complete"]})
+    assert not report["is_ok"]
+    assert "goes back exactly as those who completed" in wrong(report, "screened_out")
+    assert [row["key"] for row in report["roles"] if not row["is_ok"]] == ["screened_out"], report
+
+
+def test_pages_that_lose_people_are_found(site, monkeypatch):
+    """An end that shows no way back, and a study that forgets who came before."""
+    from annotators import assign
+    from annotators.channels import Return
+    from annotators.channels.generic import Generic
+
+    monkeypatch.setattr(Generic, "way_back", lambda *_: Return())
+    report = played(site, "generic", GENERIC, people=3)
+    assert "Their last page shows no way back" in wrong(report, "finishes") and not report["is_ok"]
+    monkeypatch.undo()
+    monkeypatch.setattr(assign, "sweep", lambda: 0)
+    report = played(site, "generic", GENERIC, people=5)
+    assert "In our books they are “at work”" in wrong(report, "leaves")
+
+
+def test_without_pay_nothing_is_published(site):
+    recruitment = played(site, "prolific", CODES, people=3, currency="GBP", reward=Decimal(0))
+    assert recruitment["faults"] == [
+        "No pay is set, in the link or in the study: nothing can be published at a panel that pays."
+    ]
+
+
+def test_everybody_else_finishes():
+    keys = [role.key for role in cast(20, {"screened_out"})]
+    assert len(keys) == 20 and keys.count("finishes") == 11 and "screened_out" not in keys
+    assert [role.key for role in cast(3, set())] == [role.key for role in ROLES[:3]]
+
+
+def test_a_browser_that_is_led_elsewhere_or_given_a_cookie_says_so():
+    def answering(**how):
+        return Browser(SITE, lambda *_: Answer(**{"status": 200} | how))
+
+    with pytest.raises(Trouble, match="leads to https://elsewhere"):
+        answering().get("https://elsewhere.example.org/e/")
+    with pytest.raises(Trouble, match="sets a cookie"):
+        answering(cookies="a=1").get(f"{SITE}/e/")
+    with pytest.raises(Trouble, match="answers with 500"):
+        answering(status=500).get(f"{SITE}/e/")
+    away = Page(
+        '<h1>End</h1><p><span id="code">C1</span></p><a class="button first" href="https://p.example/?c=1">Go</a>', SITE
+    )
+    assert (away.heading, away.way_back.code, away.way_back.url) == ("End", "C1", "https://p.example/?c=1")
+
+
+# The process
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Where homes of rehearsals are made, to see that they go."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
+    study = spa_draft(owner=user("owner"), m=1, both=False)
+    recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
+    keep(recruitment, {"token": "canary-of-the-true-token"})
+    kept, events = names_kept(recruitment), AuditEvent.objects.count()
+    call_command("rehearse", recruitment.key, "--people", "11", "--json")
+    printed = capsys.readouterr().out
+    report = json.loads(printed)
+    assert report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
+    assert "Everything was as expected." in list(lines(report))
+    assert "The study is not launched: people would come to a closed door." in report["before"]
+    study.refresh_from_db()
+    assert study.state == "draft" and AuditEvent.objects.count() == events and names_kept(recruitment) == kept
+    for model in (Annotator, Assignment, PanelOrder, Batch):
+        assert not model.objects.exists(), model
+    assert not list(folders.iterdir())
+
+
+def test_what_is_not_as_expected_ends_with_1_and_a_job_keeps_the_report(folders, capsys):
+    study = spa_study(user("owner"), m=1, both=False)
+    same = GENERIC | {"return_screened_out": GENERIC["return_complete"]}
+    recruitment = Recruitment.objects.create(study=study, channel="generic", settings=same)
+    job = jobs.submit("rehearsal", study=study, recruitment=recruitment.pk, people=10)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == "done" and not job.result["is_ok"], job.error
+    assert "goes back exactly as those who completed" in wrong(job.result, "screened_out")
+    assert Assignment.objects.count() == 0 and not list(folders.iterdir())
+    told = "\n".join(lines(job.result))
+    assert "NOT   1 answer so that they are screened out" in told and told.endswith("Something was not as expected.")
+
+
+def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders):
+    recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
+    with pytest.raises(runner.CannotRehearse, match="ended after 0 seconds"):
+        runner.rehearse(recruitment, limit=0)
+
+    def cancel(*_):
+        raise jobs.Cancelled
+
+    with pytest.raises(jobs.Cancelled):
+        runner.rehearse(recruitment, progress=cancel)
+    assert not list(folders.iterdir())
+
+
+def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
+    home = folders / "heval-rehearsal-orphan"
+    home.mkdir()
+    (home / "plan.json").write_text("{}")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "heval_site.rehearsal.stage", str(home)], cwd=home, env=runner.environment(home),
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    child.stdin.close()
+    assert child.wait(30) == 3 and not home.exists()
+
+
+def test_the_copy_knows_nothing_of_the_sites_secrets(monkeypatch, settings):
+    for name in ("DATABASE_URL", "SECRET_KEY", "PSEUDONYM_KEY", "REDIS_URL", "AWS_SECRET_ACCESS_KEY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, f"canary-{name}")
+    settings.SITE_URL = "http://127.0.0.1:8000"
+    given = runner.environment(Path("/nowhere"))
+    assert "canary" not in str(given) and given["SITE_URL"] == runner.NOBODYS and given["HEVAL_HOME"] == "/nowhere/home"
+
+
+@pytest.mark.parametrize(
+    "event, arguments",
+    [
+        ("socket.connect", (None, ("192.0.2.1", 443))),
+        ("socket.connect", (None, ("2001:db8::1", 443, 0, 0))),
+        ("socket.connect", (None, "/run/postgres.sock")),
+        ("socket.getaddrinfo", ("api.prolific.com", 443, 0, 0, 0)),
+        ("socket.sendto", (None, ("198.51.100.7", 53))),
+        ("socket.bind", (None, ("0.0.0.0", 0))),
+    ],
+)
+def test_nothing_but_this_machine_is_reached(event, arguments, monkeypatch):
+    monkeypatch.setattr(guard, "refused", [])
+    with pytest.raises(guard.LeavesThisMachine):
+        guard._look(event, arguments)
+    assert guard.refused
+    guard._look("socket.connect", (None, ("127.0.0.1", 8000)))
+    guard._look("socket.getaddrinfo", ("localhost", 8000, 0, 0, 0))
+    assert len(guard.refused) == 1
+
+
+def test_the_guard_holds_in_a_process():
+    words = (
+        "import socket; from heval_site.rehearsal import guard; guard.close_the_doors()\n"
+        "try: socket.create_connection(('192.0.2.1', 80), timeout=5)\n"
+        "except guard.LeavesThisMachine as error: print(error)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, cwd=Path(runner.__file__).parents[2]
+    )
+    assert run.stdout == "A rehearsal reaches nothing but this machine: 192.0.2.1 is refused.\n", run.stderr
+
+
+def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
+    def of(study, channel="open_link"):
+        return Recruitment.objects.create(study=study, channel=channel)
+
+    monkeypatch.setattr(runner, "_watched", lambda *_: pytest.fail("nothing may start"))
+    with pytest.raises(CommandError, match="no link with the key nokey"):
+        call_command("rehearse", "nokey")
+    launched = spa_study(user("owner"))
+    with pytest.raises(CommandError, match="3 to 200 people, not 2"):
+        call_command("rehearse", of(launched).key, "--people", "2")
+    with pytest.raises(CommandError, match="cannot be launched as it is: .*target"):
+        call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(CommandError, match="boto3 is not installed. Install heval with it"):
+        call_command("rehearse", of(launched, "mturk").key)
+    with pytest.raises(CommandError, match="not installed"):
+        call_command("rehearse", of(launched, "gone").key)
