@@ -13,9 +13,9 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
-from ..panels import BulkText, Order, pools, work
+from ..panels import BulkText, Order, pools, rounds, work
 from ..panels.arrivals import doubted
-from ..panels.models import PanelEvent, PanelOrder, PanelSubmission, PanelTask
+from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
 from ..panels.publishing import CannotPublish, cost_of, hindrances, link_of, per_hour, publish, stop, warnings
@@ -76,11 +76,12 @@ class PublishForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, *args):
         study = recruitment.study
+        made = PanelPlan.objects.filter(recruitment=recruitment).first()
         reward = recruitment.reward if recruitment.reward is not None else study.reward
         super().__init__(
             *args,
             initial={
-                "title": study.public_title, "description": study.purpose[:2000], "places": recruitment.wanted or study.target_n,
+                "title": study.public_title, "description": study.purpose[:2000], "places": made.round_places if made else recruitment.wanted or study.target_n,
                 "minutes": study.minutes, "reward": reward,
             },
         )  # fmt: skip
@@ -92,6 +93,30 @@ class PublishForm(forms.Form):
         return "{places} x {reward}, {minutes}".format(**self.cleaned_data)
 
 
+class PlanForm(forms.Form):
+    """Of rounds: declared before, and anew when it is wanted."""
+
+    people = forms.IntegerField(min_value=1, max_value=10_000, label="people wanted in all, by this link")
+    round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places a round")
+    lost_percent = forms.IntegerField(
+        min_value=0, max_value=50, initial=0, label="places that bring no finished work, in per cent",
+        help_text="What you expect. 0: nobody is invited beyond those wanted. It is measured from 20 used places on.",
+    )  # fmt: skip
+
+    def __init__(self, recruitment: Recruitment, *args):
+        self.study = recruitment.study
+        made = PanelPlan.objects.filter(recruitment=recruitment).first()
+        first = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
+        names = ("people", "round_places", "lost_percent")
+        super().__init__(*args, initial={name: getattr(made, name) for name in names} if made else first)
+
+    def clean_people(self):
+        people = self.cleaned_data["people"]
+        if self.study.target_n and people > self.study.target_n:
+            raise forms.ValidationError(f"The study wants {self.study.target_n} people.")
+        return people
+
+
 class PanelPages:
     """For the admin of recruitments."""
 
@@ -99,6 +124,7 @@ class PanelPages:
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/panel/", wrap(self.panel), name="annotators_panel"),
+            path("<int:pk>/panel/rounds/", wrap(self.panel_rounds), name="annotators_panel_rounds"),
             path("<int:pk>/panel/publish/", wrap(self.panel_publish), name="annotators_panel_publish"),
             path("<int:pk>/panel/task/<int:task>/", wrap(self.panel_task), name="annotators_panel_task"),
             path("<int:pk>/panel/order/<int:order>/", wrap(self.panel_order), name="annotators_panel_order"),
@@ -179,6 +205,7 @@ class PanelPages:
             "matched": found.get("matched", 0), "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
+            "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
             "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
             "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
@@ -229,6 +256,36 @@ class PanelPages:
         work.ask_soon(recruitment, request.user)
         messages.success(request, "The order to publish is given. Load this page again in a moment.")
         return True
+
+    def panel_rounds(self, request, pk):
+        """How places go out. POST declares it, or lets a round be ordered again that the panel refused."""
+        recruitment = self._recruitment(request, pk)
+        if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
+            raise Http404("Nothing can be published from here.")
+        form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
+        if "again" in request.POST:
+            if rounds.try_again(recruitment, request.user):
+                work.ask_soon(recruitment, request.user)
+                messages.success(request, "The round is ordered again. Load this page again in a moment.")
+            else:
+                messages.warning(request, "No round was refused: the panel may have taken it meanwhile.")
+            return HttpResponseRedirect(here)
+        if request.method == "POST":
+            form = PlanForm(recruitment, request.POST)
+            if form.is_valid():
+                rounds.plan(recruitment, request.user, **form.cleaned_data)
+                messages.success(request, "Declared. The next look at the panel follows it.")
+                return HttpResponseRedirect(here)
+        made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
+        task = rounds.task_of(recruitment)
+        context = {
+            "title": "Rounds", "recruitment": recruitment, "form": form, "plan": made, "now": rounds.standing(made) if made else None,
+            "may_try_again": bool(task and rounds.is_refused(task)), "cap": recruitment.study.cap,
+        }  # fmt: skip
+        template = "admin/annotators/rounds.html"
+        return acts.render(
+            request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
+        )
 
     def panel_task(self, request, pk, task):
         """POST: nobody new shall come from this task."""

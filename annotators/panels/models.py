@@ -44,6 +44,26 @@ class PanelTask(models.Model):
         return self.external_id
 
 
+class PanelPlan(models.Model):
+    """How a link's places go out: so many people in all, so many places a round."""
+
+    recruitment = models.OneToOneField("annotators.Recruitment", models.PROTECT, related_name="panel_plan")
+    people = models.PositiveIntegerField()
+    round_places = models.PositiveIntegerField()
+    lost_percent = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                name="panel_plan_is_of_people",
+                condition=Q(people__gte=1, round_places__gte=1, lost_percent__gte=0, lost_percent__lte=50),
+            )
+        ]
+
+    def __str__(self):
+        return f"{self.people} in rounds of {self.round_places}"
+
+
 class PanelSubmission(models.Model):
     """One person's work as the panel shows it. The panel may give its id to another person after a return: both rows stay."""
 

@@ -211,6 +211,9 @@ def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] 
                 recruitment=order.recruitment, external_id=str((result or {})["task"]),
                 defaults={"places": order.values.get("places")},
             )  # fmt: skip
+        if state == State.DONE and order.operation == "extend" and (places := order.values.get("places")):
+            task = PanelTask.objects.filter(recruitment=order.recruitment, external_id=order.values["task"])
+            task.update(places=places)
         if state == State.DONE and order.operation == "stop":
             PanelTask.objects.filter(recruitment=order.recruitment, external_id=order.values["task"]).update(
                 closed_at=Now()

@@ -14,7 +14,7 @@ from studies.models import Job, Study
 
 from ..models import Recruitment, Verdict
 from ..verdicts.decide import approve_all
-from . import Busy, Refused, Unclear, pools
+from . import Busy, Refused, Unclear, pools, rounds
 from .models import PanelSecret, PanelSubmission
 from .orders import send_due
 from .publishing import tasks_of
@@ -52,9 +52,12 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     except (Refused, Unclear, Busy) as words:
         raise Silent(f"The panel did not show its submissions: {words}") from words
     try:
-        return take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+        summary = take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
     except ValueError as words:
         raise Silent(str(words)) from words
+    if not is_dry and rounds.advance(recruitment):
+        send_due(recruitment, service, progress)
+    return summary
 
 
 def work(job: Job, progress) -> dict:
