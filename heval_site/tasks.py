@@ -1,6 +1,6 @@
 """Work that belongs to no app: housekeeping, and the rehearsal, which needs all of them."""
 
-from annotators.panels.work import REHEARSAL
+from annotators.panels.rehearsing import KIND
 from studies import jobs
 
 
@@ -12,7 +12,7 @@ def clear_sessions() -> None:
     call_command("clearsessions")
 
 
-@jobs.register(REHEARSAL, exclusive=True)
+@jobs.register(KIND, exclusive=True)
 def rehearse_a_study(job, progress) -> dict:
     """The report; whatever was made for it has gone when it ends."""
     from annotators.models import Recruitment

@@ -13,7 +13,7 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
-from ..panels import BulkText, Order, pools, rounds, work
+from ..panels import BulkText, Order, pools, rehearsing, rounds, work
 from ..panels.arrivals import doubted
 from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask
 from ..panels.news import source_of
@@ -213,6 +213,7 @@ class PanelPages:
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
             "matched_rows": list(with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]),
             "appeals": list(open_appeals([recruitment])),
+            "rehearsed": rehearsing.of(recruitment).first(), "usual_people": rehearsing.USUAL,
             "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
         }  # fmt: skip
 

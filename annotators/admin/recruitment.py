@@ -19,6 +19,7 @@ from ..pay import book, promises
 from . import promising
 from .panel import PanelPages
 from .pay import PayPages
+from .rehearsal import RehearsalPages
 from .verdicts import VerdictPages
 
 LINKS_SHOWN = 20
@@ -80,7 +81,7 @@ class RecruitmentForm(promising.Promising, WithSettings):
 
 
 @admin.register(Recruitment)
-class RecruitmentAdmin(VerdictPages, PayPages, PanelPages, Scoped):
+class RecruitmentAdmin(RehearsalPages, VerdictPages, PayPages, PanelPages, Scoped):
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"

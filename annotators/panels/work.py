@@ -22,8 +22,6 @@ from .reconcile import Summary, take_in, with_class
 from .secrets import HOOK, keep, service_of
 
 KIND = "panel"
-# Played by a process that this app knows nothing of; its result is the report.
-REHEARSAL = "rehearsal"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
 # Panels decide by themselves after days; later there is nothing to see.
 WATCHED_DAYS = 14

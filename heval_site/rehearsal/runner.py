@@ -20,6 +20,7 @@ from annotators.channels import REGISTRY
 from annotators.models import Recruitment
 from annotators.panels import Refused
 from annotators.panels.publishing import hindrances
+from annotators.panels.rehearsing import LEAST, MOST, USUAL
 from studies.bundle import BundleIncomplete, bundle_of
 from studies.design import problems
 from studies.jobs import Readable
@@ -29,8 +30,6 @@ from .tables import tables_of_this_site
 
 logger = logging.getLogger("heval.rehearsal")
 
-LEAST, MOST = 3, 200
-PEOPLE = 12
 LIMIT_SECONDS = 900
 LOOK_SECONDS = 1.0
 # What a copy is served under where the site has no https address yet; it belongs to nobody, for ever.
@@ -74,7 +73,7 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
 
 def rehearse(
     recruitment: Recruitment,
-    people: int = PEOPLE,
+    people: int = USUAL,
     seed: int = 0,
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
     limit: float = LIMIT_SECONDS,

@@ -19,7 +19,8 @@ from heval_site.rehearsal.cast import ROLES, cast
 from heval_site.rehearsal.play import Rehearsal, link_base
 from heval_site.rehearsal.report import lines, report_of
 from studies import jobs
-from studies.models import AuditEvent, Batch
+from studies.models import AuditEvent, Batch, Job, StudyMember
+from tests.admin_pages import logged_in
 from tests.builders import spa_draft, spa_study, user
 
 pytestmark = pytest.mark.django_db
@@ -179,11 +180,18 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     assert not list(folders.iterdir())
 
 
-def test_what_is_not_as_expected_ends_with_1_and_a_job_keeps_the_report(folders, capsys):
+def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monkeypatch):
     study = spa_study(user("owner"), m=1, both=False)
     same = GENERIC | {"return_screened_out": GENERIC["return_complete"]}
     recruitment = Recruitment.objects.create(study=study, channel="generic", settings=same)
-    job = jobs.submit("rehearsal", study=study, recruitment=recruitment.pk, people=10)
+    client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{recruitment.pk}/rehearsal/"
+    assert address in client.get(address.replace("rehearsal", "panel")).content.decode()
+    assert address in client.get(address.replace("rehearsal", "change")).content.decode()
+    assert client.post(address, {"people": "2"}).status_code == 400 and not Job.objects.exists()
+    for _ in range(2):  # pressed twice it is one
+        assert client.post(address, {"people": "10"}).status_code == 302
+    job = Job.objects.get(kind="rehearsal")
+    assert "It will begin in a moment" in client.get(address).content.decode()
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and not job.result["is_ok"], job.error
@@ -191,6 +199,34 @@ def test_what_is_not_as_expected_ends_with_1_and_a_job_keeps_the_report(folders,
     assert Assignment.objects.count() == 0 and not list(folders.iterdir())
     told = "\n".join(lines(job.result))
     assert "NOT   1 answer so that they are screened out" in told and told.endswith("Something was not as expected.")
+    page = client.get(address).content.decode()
+    assert (
+        "Something was not as expected" in page
+        and "the panel cannot tell them apart" in page
+        and "Rehearse again" in page
+    )
+    # The command ends with 1, whatever it prints.
+    monkeypatch.setattr("heval_site.management.commands.rehearse.rehearse", lambda *_: job.result)
+    with pytest.raises(SystemExit) as ended:
+        call_command("rehearse", recruitment.key)
+    assert ended.value.code == 1
+
+
+def test_only_editors_rehearse_and_what_failed_is_told():
+    study = spa_study(user("owner"))
+    recruitment = Recruitment.objects.create(study=study, channel="open_link")
+    StudyMember.objects.create(study=study, user=user("looker"), role=StudyMember.Role.VIEWER)
+    address = f"/admin/annotators/recruitment/{recruitment.pk}/rehearsal/"
+    for name, status in (("looker", 403), ("stranger", 404)):
+        for ask in (logged_in(user(name)).get, logged_in(user(name)).post):
+            assert ask(address, {"people": "5"}).status_code == status
+    assert not Job.objects.exists()
+    client = logged_in(user("owner"))
+    client.post(address, {"people": "5"})
+    Job.objects.update(arguments={"recruitment": recruitment.pk, "people": 1})
+    jobs.run(Job.objects.get().pk)
+    page = client.get(address).content.decode()
+    assert "The last rehearsal did not take place" in page and "3 to 200 people, not 1" in page
 
 
 def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders):

@@ -6,8 +6,9 @@ import sys
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
+from annotators.panels.rehearsing import USUAL
 from heval_site.rehearsal.report import lines
-from heval_site.rehearsal.runner import PEOPLE, CannotRehearse, rehearse
+from heval_site.rehearsal.runner import CannotRehearse, rehearse
 
 
 class Command(BaseCommand):
@@ -18,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("key", help="the key of the link by which people would come")
-        parser.add_argument("--people", type=int, default=PEOPLE, help=f"how many come (default {PEOPLE})")
+        parser.add_argument("--people", type=int, default=USUAL, help=f"how many come (default {USUAL})")
         parser.add_argument("--seed", type=int, default=0, help="of the robots' answers")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 

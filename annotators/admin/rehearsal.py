@@ -1,0 +1,50 @@
+"""The page of a recruitment's rehearsals: a button that starts one, how far it is, and the last report."""
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponseRedirect
+from django.urls import path, reverse
+
+from studies import jobs
+from studies.admin import acts
+from studies.models import Job
+
+from ..channels import REGISTRY
+from ..panels import rehearsing
+
+
+class RehearsalForm(forms.Form):
+    people = forms.IntegerField(
+        min_value=rehearsing.LEAST, max_value=rehearsing.MOST, initial=rehearsing.USUAL, label="robots that come",
+        help_text="One for each way to end, eleven at most; the others simply finish.",
+    )  # fmt: skip
+
+
+class RehearsalPages:
+    """For the admin of recruitments, beside PanelPages."""
+
+    def get_urls(self):
+        page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal), name="annotators_rehearsal")
+        return [page, *super().get_urls()]
+
+    def rehearsal(self, request, pk):
+        """Look; POST starts one, unless one runs."""
+        recruitment = self._recruitment(request, pk)
+        form = RehearsalForm()
+        if request.method == "POST":
+            form = RehearsalForm(request.POST)
+            if form.is_valid():
+                rehearsing.rehearse_soon(recruitment, form.cleaned_data["people"], request.user)
+                messages.success(request, "The rehearsal is on its way.")
+                return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
+        asked = rehearsing.of(recruitment)
+        last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
+        is_running = last is not None and last.ended_at is None
+        context = {
+            "title": "Rehearsal", "recruitment": recruitment, "channel": REGISTRY[recruitment.channel], "form": form, "job": last,
+            "is_running": is_running, "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "done": done, "report": done.result if done else None,
+        }  # fmt: skip
+        return acts.render(
+            request, self.admin_site, "admin/annotators/rehearsal.html", recruitment.study, context, status=400 if form.errors else 200
+        )  # fmt: skip
