@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("annotators", "0006_pay_is_promised_and_paid_once"),
+        ("annotators", "0007_verdicts_are_append_only_and_may_be_appealed"),
     ]
 
     operations = [

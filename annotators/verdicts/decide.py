@@ -24,7 +24,7 @@ from ..panels.orders import cancel, give, give_all
 from ..panels.reconcile import CLASSES, SENT, with_class
 from ..panels.secrets import NoService, service_of
 from ..pay.book import Extra, add, total_of
-from ..pay.owed import owed_of
+from ..pay.telling import pay_of
 from .grounds import TO_BE_SAID, Ground, grounds_for
 from .measured import Measured, measured
 
@@ -271,16 +271,15 @@ def reverse(verdict: Verdict, by, message: str = "") -> Verdict:
 
 def _compensated(assignment: Assignment, by) -> dict[str, str]:
     """What is still owed to somebody whom the panel will not pay any more, written down to be paid by hand."""
-    if assignment.recruitment is None:
+    if (owed := pay_of(assignment)) is None:
         return {}
-    owed, currency = owed_of(assignment)
     rows = Payment.objects.filter(assignment=assignment, kind__in=Payment.COVERING, state__in=["ordered", "paid"])
     amount = owed.amount - total_of(rows)
     if amount <= 0:
         return {}
     extra = Extra(assignment, amount, "The rejection of your work was taken back.")
     add(assignment.recruitment, [extra], Payment.Kind.COMPENSATION, by)
-    return {"compensation": f"{amount:.2f}", "currency": currency}
+    return {"compensation": f"{amount:.2f}", "currency": owed.currency}
 
 
 def _way_to_take_back(verdict: Verdict, by) -> str:
