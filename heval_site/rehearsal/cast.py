@@ -29,7 +29,7 @@ class Role:
 
 THANKS = ("Thank you",)
 FINISHES = Role(
-    "finishes", "accept and finish", "thanked, led back, confirmed and approved", (FINISHED,), (APPROVED,), ("decided",), THANKS
+    "finishes", "accept and finish", "thanked and led back; confirmed and approved where the panel has a service", (FINISHED,), (APPROVED,), ("decided",), THANKS
 )  # fmt: skip
 ROLES = (
     FINISHES,
@@ -54,7 +54,7 @@ ROLES = (
         is_sent_back=False,
     ),
     Role(
-        "unsent", "finish here and never reach the panel", "found, and shown to a person: they did the work", (FINISHED,),
+        "unsent", "finish here and never reach the panel", "their work is kept; where the panel has a service they are found and shown to a person", (FINISHED,),
         (WORKING, EXPIRED), ("unsent",), THANKS,
     ),
     Role(

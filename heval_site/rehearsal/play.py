@@ -148,7 +148,7 @@ class Rehearsal:
             self.notes.append(f"The study has fewer places than this rehearsal has people. {words}")
         else:
             self.notes.append(
-                f"The study has fewer places than this rehearsal has people: {missing} were added to the copy."
+                f"The study has fewer places than this rehearsal has people: the copy has {missing} more."
             )
 
     # Publishing
