@@ -43,19 +43,24 @@ def rewards_of(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal
     return sorted(found) or [NOBODY]
 
 
-def missing(recruitment: Recruitment) -> list[str]:
+def unsaid(recruitment: Recruitment) -> list[Outcome]:
     """Outcomes of a link that pays, of which nobody has said what they pay."""
     if not rewards_of(recruitment, recruitment.reward)[-1]:
         return []
     said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
-    return [str(outcome.label) for outcome in Outcome if outcome not in said]
+    return [outcome for outcome in Outcome if outcome not in said]
+
+
+def missing(recruitment: Recruitment) -> list[str]:
+    """The same, as they are called."""
+    return [str(outcome.label) for outcome in unsaid(recruitment)]
 
 
 def hindrances(recruitment: Recruitment) -> list[str]:
     """What must be said, or agree, before people are paid by this link."""
     found = []
-    if unsaid := missing(recruitment):
-        found.append(f"What is paid to people who end so is not said: {', '.join(unsaid)}.")
+    if words := missing(recruitment):
+        found.append(f"What is paid to people who end so is not said: {', '.join(words)}.")
     by_panel = recruitment.settings.get("screen_out_pay")
     said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
     if by_panel and said and (said.rule != Rule.AMOUNT or said.amount != Decimal(str(by_panel))):

@@ -21,6 +21,7 @@ from annotators.models import Recruitment
 from annotators.panels import Refused
 from annotators.panels.publishing import hindrances
 from annotators.panels.rehearsing import LEAST, MOST, USUAL
+from annotators.pay.promises import unsaid
 from studies.bundle import BundleIncomplete, bundle_of
 from studies.design import problems
 from studies.jobs import Readable
@@ -67,6 +68,9 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
             "channel": recruitment.channel, "key": recruitment.key, "settings": recruitment.settings,
             "reward": "" if recruitment.reward is None else str(recruitment.reward), "currency": recruitment.currency,
             "wanted": recruitment.wanted, "arms": sorted(recruitment.arms.values_list("name", flat=True)),
+            # What nobody has said is told among what stands against publishing; here it is nothing, so that the rest can be seen.
+            "promises": {outcome: ["nothing", None] for outcome in unsaid(recruitment)}
+            | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
         },
     }  # fmt: skip
 

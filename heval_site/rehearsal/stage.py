@@ -91,7 +91,7 @@ def copied(plan: dict[str, Any]):
     """The study in this database, launched, and its recruitment with invented secrets. Raises NotReady, BundleRefused."""
     from django.contrib.auth import get_user_model
 
-    from annotators.models import Recruitment
+    from annotators.models import OutcomePay, Recruitment
     from studies import lifecycle
     from studies.bundle import read_bundle
 
@@ -105,6 +105,10 @@ def copied(plan: dict[str, Any]):
         currency=columns["currency"], wanted=columns["wanted"],
     )  # fmt: skip
     recruitment.arms.set(study.arms.filter(name__in=columns["arms"]))
+    OutcomePay.objects.bulk_create(
+        OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
+        for outcome, (rule, amount) in columns["promises"].items()
+    )
     return Recruitment.objects.select_related("study").get(pk=recruitment.pk)
 
 

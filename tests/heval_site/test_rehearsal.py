@@ -21,7 +21,7 @@ from heval_site.rehearsal.report import lines, report_of
 from studies import jobs
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from tests.admin_pages import logged_in
-from tests.builders import spa_draft, spa_study, user
+from tests.builders import promised, spa_draft, spa_study, user
 
 pytestmark = pytest.mark.django_db
 SITE = "https://eval.example.org"
@@ -54,12 +54,8 @@ def site(settings):
 
 def played(site, channel, settings, people=11, **columns) -> dict:
     """In this process and database, without a socket to the site."""
-    recruitment = Recruitment.objects.create(
-        study=spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12),
-        channel=channel,
-        settings=settings,
-        **columns,
-    )
+    study = spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
+    recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
     keep(recruitment, panel.secrets)
     with panel:
