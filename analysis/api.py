@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotators import models as answers
+from annotators import sample
 from annotators.exclude import exclude, reverse_exclusion
 from studies import audit, jobs
 from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
@@ -225,6 +226,14 @@ class Progress(StudyView):
         open_batches = Batch.objects.filter(study=self.study, number__lt=self.study.open_to)
         places = open_batches.aggregate(n=models.Sum("wanted"))["n"] or 0
         return Response({"state": self.study.state, "target_n": self.study.target_n, "places": places, **counts})
+
+
+class Sample(StudyView):
+    """Who took part, as counts: the declared columns of a panel's demographic file. No person's values leave this site."""
+
+    @documented("The table of the sample", shapes.SampleColumnSerializer(many=True))
+    def get(self, request, code):
+        return Response(shapes.SampleColumnSerializer(sample.table(self.study), many=True).data)
 
 
 # Stimuli

@@ -13,6 +13,7 @@ urlpatterns = [
     path(study, api.StudyDetail.as_view(), name="api-study"),
     path(f"{study}design/", api.StudyDesign.as_view(), name="api-design"),
     path(f"{study}progress/", api.Progress.as_view(), name="api-progress"),
+    path(f"{study}sample/", api.Sample.as_view(), name="api-sample"),
     path(f"{study}systems/", api.Systems.as_view(), name="api-systems"),
     path(f"{study}prompts/", api.Prompts.as_view(), name="api-prompts"),
     path(f"{study}outputs/", api.Outputs.as_view(), name="api-outputs"),

@@ -294,6 +294,26 @@ class ProgressSerializer(serializers.Serializer):
     withdrawn = serializers.IntegerField()
 
 
+class SampleCellSerializer(serializers.Serializer):
+    value = serializers.CharField()
+    n = serializers.IntegerField(
+        allow_null=True, help_text="Null where it is hidden: small counts can tell who somebody is."
+    )
+    percent = serializers.FloatField(allow_null=True)
+
+
+class SampleColumnSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    people = serializers.IntegerField()
+    known = serializers.IntegerField(allow_null=True)
+    missing = serializers.IntegerField(allow_null=True)
+    cells = SampleCellSerializer(many=True)
+    median = serializers.FloatField(allow_null=True)
+    least = serializers.FloatField(allow_null=True)
+    most = serializers.FloatField(allow_null=True)
+
+
 class StoredSerializer(serializers.Serializer):
     created = serializers.IntegerField()
     unchanged = serializers.IntegerField(help_text="Rows that were there already, the same in every field.")

@@ -21,7 +21,7 @@ from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 from .channels import REGISTRY as REGISTRY_OF_CHANNELS
-from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response, Verdict
+from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response, SampleValue, Verdict
 from .verdicts.erase import forgotten
 
 logger = logging.getLogger("heval.annotators")
@@ -386,6 +386,7 @@ def withdraw(assignment: Assignment) -> int:
             for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
                 Verdict.objects.filter(pk=verdict.pk).update(evidence=forgotten(verdict.evidence))
         PageVisit.objects.filter(assignment__in=held).update(draft=None)
+        SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not any(one.submitted_at for one in held) and not is_owed:
             PanelIdentity.objects.filter(annotator=assignment.annotator_id).update(ciphertext=None, purge_at=None)
         for code in codes:

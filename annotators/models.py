@@ -323,6 +323,8 @@ from .panels.models import (  # noqa: E402, F401 - Django looks for models here,
     PanelSecret,
     PanelSubmission,
     PanelTask,
+    SampleColumn,
+    SampleValue,
 )
 from .pay.models import OutcomePay, Payment  # noqa: E402, F401 - as above
 from .verdicts.models import Appeal, Verdict  # noqa: E402, F401 - as above

@@ -20,6 +20,7 @@ from . import promising
 from .panel import PanelPages
 from .pay import PayPages
 from .rehearsal import RehearsalPages
+from .sample import SamplePages
 from .verdicts import VerdictPages
 
 LINKS_SHOWN = 20
@@ -81,7 +82,7 @@ class RecruitmentForm(promising.Promising, WithSettings):
 
 
 @admin.register(Recruitment)
-class RecruitmentAdmin(RehearsalPages, VerdictPages, PayPages, PanelPages, Scoped):
+class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, PanelPages, Scoped):
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"

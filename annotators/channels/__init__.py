@@ -93,6 +93,8 @@ class Channel:
     shows_work = False
     # Whether ``service`` can keep people out by a list of the panel's ("bar").
     keeps_out = False
+    # The column of the panel's demographic file that holds its ids of people.
+    person_column = ""
     # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
     sends_messages = False
     # What a researcher must know before choosing it, with its date.
@@ -155,6 +157,10 @@ class Channel:
     def read_export(self, text: str, task: str = "") -> list[Seen]:
         """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""
         raise ValueError("Files of this panel cannot be read.")
+
+    def person_in_file(self, cell: str) -> str:
+        """The id of a person in a panel's file, as ``arrive`` reads it from an address."""
+        return cell.strip()
 
     def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> Message:
         """What the panel sent by itself. Raises Forged where it is not signed with the secret, ValueError for what is no message."""

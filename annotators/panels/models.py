@@ -135,6 +135,43 @@ class PanelEvent(models.Model):
         return f"{self.kind} {self.external_id}"
 
 
+class SampleColumn(models.Model):
+    """A column of a panel's demographic file that was declared to be kept. No other is."""
+
+    class Kind(models.TextChoices):
+        CATEGORY = "category"
+        NUMBER = "number"
+
+    study = link("studies.Study", "sample_columns")
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=8, choices=Kind)
+    shows_small = models.BooleanField(default=False)
+    declared_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["study", "name"], name="sample_column_once_per_study")]
+
+    def __str__(self):
+        return self.name
+
+
+class SampleValue(models.Model):
+    """What a file said of a person in a column. Nothing is kept where it is missing."""
+
+    column = link(SampleColumn, "values")
+    annotator = link("annotators.Annotator", "sample_values")
+    value = models.CharField(max_length=100)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["column", "annotator"], name="sample_value_once_per_person"),
+            CheckConstraint(name="sample_value_says_something", condition=~Q(value="")),
+        ]
+
+    def __str__(self):
+        return self.value
+
+
 class PanelOrder(models.Model):
     """Something that a panel shall do once, written down before it is sent. Its token names it at the panel too."""
 

@@ -63,6 +63,7 @@ class Prolific(Channel):
     settings_form = ProlificSettings
     secrets: ClassVar = {"token": "API token"}
     reads_exports = True
+    person_column = "Participant id"
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
     sends_messages = shows_work = keeps_out = True
@@ -106,6 +107,9 @@ class Prolific(Channel):
 
     def read_export(self, text, task=""):
         return read_export(text, task)
+
+    def person_in_file(self, cell):
+        return cell.strip().lower()
 
     def read_message(self, secret, headers, raw):
         from . import webhook

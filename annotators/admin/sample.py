@@ -1,0 +1,120 @@
+"""The page of a sample: which columns of the panel's demographic file are kept, the file, and the table that a paper prints."""
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+
+from studies.admin import acts
+
+from .. import sample
+from ..channels import REGISTRY
+from ..models import Recruitment, SampleColumn
+from .panel import ExportForm
+
+MOST_COLUMNS = 20
+
+
+class ColumnsForm(forms.Form):
+    """One column a line: what is not named here is never stored."""
+
+    numbers = forms.CharField(
+        required=False, label="columns of numbers", widget=forms.Textarea(attrs={"rows": 3}), help_text="One a line, as the file's first row names it: Age",
+    )  # fmt: skip
+    categories = forms.CharField(
+        required=False, label="columns of categories", widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="One a line: Sex, Country of residence, and so on.",
+    )  # fmt: skip
+    shown_small = forms.CharField(
+        required=False, label="columns whose small counts are shown", widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Counts below five can tell who somebody is, and are hidden. Name a column here to show them: one a line.",
+    )  # fmt: skip
+
+    def __init__(self, study, *args):
+        rows = list(SampleColumn.objects.filter(study=study).order_by("pk"))
+        kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
+        first = {field: "\n".join(row.name for row in rows if row.kind == kind) for field, kind in kinds.items()}
+        super().__init__(*args, initial=first | {"shown_small": "\n".join(row.name for row in rows if row.shows_small)})
+
+    def clean(self):
+        named = {
+            field: [line.strip() for line in self.cleaned_data.get(field, "").splitlines() if line.strip()]
+            for field in self.fields
+        }
+        columns = named["numbers"] + named["categories"]
+        if long := next((name for name in columns if len(name) > sample.LONGEST), None):
+            raise forms.ValidationError(f"“{long[:40]}…” is longer than {sample.LONGEST} characters.")
+        if twice := next((name for name in columns if [one.lower() for one in columns].count(name.lower()) > 1), None):
+            raise forms.ValidationError(f"{twice} is named twice.")
+        if len(columns) > MOST_COLUMNS:
+            raise forms.ValidationError(f"At most {MOST_COLUMNS} columns: a table of the sample needs few.")
+        if unknown := [name for name in named["shown_small"] if name not in columns]:
+            raise forms.ValidationError(f"{unknown[0]} is no column that is kept.")
+        kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
+        self.columns = [
+            (name, kind, name in named["shown_small"]) for field, kind in kinds.items() for name in named[field]
+        ]
+        return self.cleaned_data
+
+
+class SampleFileForm(ExportForm):
+    person = forms.CharField(max_length=100, label="column with the panel's ids of people")
+    field_order = ("person", "file")
+
+    def __init__(self, recruitment: Recruitment, *args):
+        super().__init__(*args, initial={"person": REGISTRY[recruitment.channel].person_column})
+        self.fields["file"].label = "The panel's demographic file"
+
+
+class SamplePages:
+    """For the admin of recruitments, beside the panel's page."""
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/sample/", wrap(self.sample), name="annotators_sample"),
+            path("<int:pk>/sample/table.csv", wrap(self.sample_csv), name="annotators_sample_csv"),
+            *super().get_urls(),
+        ]
+
+    def sample(self, request, pk):
+        """The table; POST declares columns, or looks at a file or reads it."""
+        recruitment = self._recruitment(request, pk)
+        columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
+        here = HttpResponseRedirect(reverse("admin:annotators_sample", args=[pk]))
+        if "declare" in request.POST:
+            columns = ColumnsForm(recruitment.study, request.POST)
+            if columns.is_valid():
+                sample.declare(recruitment.study, columns.columns, request.user)
+                messages.success(request, "Declared. Of a file nothing else is kept.")
+                return here
+        elif request.method == "POST":
+            file = SampleFileForm(recruitment, request.POST, request.FILES)
+            if file.is_valid():
+                joined = self._joined(request, recruitment, file)
+                if joined is not None and "take" in request.POST:
+                    messages.success(request, f"Read: {joined.people} people of this link, {joined.values} values.")
+                    return here
+        context = {
+            "title": "The sample", "recruitment": recruitment, "columns": columns, "file": file, "joined": joined,
+            "table": sample.table(recruitment.study), "small": sample.SMALL,
+        }  # fmt: skip
+        status = 400 if columns.errors or file.errors else 200
+        template = "admin/annotators/sample.html"
+        return acts.render(request, self.admin_site, template, recruitment.study, context, status=status)
+
+    def _joined(self, request, recruitment, form):
+        typed = form.cleaned_data
+        try:
+            return sample.read(
+                recruitment, typed["file"], typed["person"], request.user, is_dry="take" not in request.POST
+            )
+        except ValueError as refused:
+            form.add_error("file", str(refused))
+            return None
+
+    def sample_csv(self, request, pk):
+        recruitment = self._recruitment(request, pk)
+        text = sample.as_csv(sample.table(recruitment.study))
+        headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}
+        return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)

@@ -1,0 +1,203 @@
+"""The panel's demographic file: declared columns of people who came, nothing else, and out of it counts that give nobody away."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from annotators import assign, sample
+from annotators.exclude import exclude
+from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
+from annotators.sample import declare, described, read, table
+from studies.models import AuditEvent, StudyMember
+from tests.admin_pages import logged_in
+from tests.builders import spa_study, user
+from tests.players import claimed
+
+PEOPLE = [f"{n:x}f1a" * 6 for n in range(1, 13)]
+HEADER = "Submission id,Participant id,Status,Age,Sex,Ethnicity simplified,Country of residence"
+
+
+@pytest.fixture
+def recruitment(db):
+    return Recruitment.objects.create(study=spa_study(user("owner"), target_n=24), channel="prolific", pool="panel")
+
+
+def took_part(recruitment, *people) -> list[Assignment]:
+    made = [claimed(recruitment.study, person, recruitment) for person in people]
+    now = timezone.now()
+    Assignment.objects.filter(pk__in=[one.pk for one in made]).update(started_at=now, submitted_at=now)
+    return made
+
+
+def lines(*rows) -> str:
+    """(person, age, sex); what nobody declared stands beside it."""
+    told = [
+        f"s{n},{person},APPROVED,{age},{sex},canary-ethnicity,canary-country"
+        for n, (person, age, sex) in enumerate(rows)
+    ]
+    return "\n".join([HEADER, *told]) + "\n"
+
+
+def kept() -> list[tuple[str, str]]:
+    return list(SampleValue.objects.order_by("annotator", "column").values_list("column__name", "value"))
+
+
+AGE_AND_SEX = [("Age", "number", False), ("Sex", "category", False)]
+
+
+def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
+    took_part(recruitment, *PEOPLE[:2])
+    text = lines(
+        (PEOPLE[0].upper(), 31, "Female"), (PEOPLE[1], "DATA_EXPIRED", "CONSENT_REVOKED"), (PEOPLE[2], 44, "Male")
+    )
+    with pytest.raises(ValueError, match="No column is declared"):
+        read(recruitment, text, "Participant id")
+    declare(recruitment.study, AGE_AND_SEX, user("owner"))
+    annotators = Annotator.objects.count()
+    looked = read(recruitment, text, "Participant id", is_dry=True)
+    assert (looked.people, looked.strangers, looked.values, looked.missing) == (2, 1, 2, 2) and not kept()
+    read(recruitment, text, "participant ID")
+    assert kept() == [("Age", "31"), ("Sex", "Female")] and Annotator.objects.count() == annotators
+    stored = (
+        str(list(SampleValue.objects.values()))
+        + str(list(SampleColumn.objects.values()))
+        + str(list(AuditEvent.objects.values()))
+    )
+    assert "canary" not in stored and PEOPLE[0] not in stored and "44" not in str(kept())
+    # What somebody takes back later goes, also where another row of theirs still says it.
+    read(recruitment, lines((PEOPLE[0], 31, "CONSENT_REVOKED"), (PEOPLE[0], "", "Female")), "Participant id")
+    assert kept() == [("Age", "31")]
+
+
+def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again(recruitment):
+    first, _ = took_part(recruitment, *PEOPLE[:2])
+    declare(recruitment.study, AGE_AND_SEX)
+    text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
+    read(recruitment, text, "Participant id")
+    assign.withdraw(first)
+    assert kept() == [("Age", "25"), ("Sex", "Male")]
+    assert read(recruitment, text, "Participant id").people == 1 and len(kept()) == 2
+
+
+def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment):
+    took_part(recruitment, PEOPLE[0])
+    declare(recruitment.study, AGE_AND_SEX)
+    read(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id")
+    declare(recruitment.study, [("Age", "number", True)])
+    assert kept() == [("Age", "31")] and SampleColumn.objects.get().shows_small
+    declare(recruitment.study, [("Age", "category", False)])
+    assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"), ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
+        (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"), (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
+        (lines((PEOPLE[0], "Infinity", "x")), "not a number"), (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: it is longer than 100"),
+        (lines((PEOPLE[0], 31, "F\x00")), "no text"), (lines((" ", 31, "F")), "Row 2, Participant id: it is empty"),
+        (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"), (f'{HEADER}\n"s1', "is not CSV"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment, text, words):
+    took_part(recruitment, PEOPLE[0])
+    declare(recruitment.study, AGE_AND_SEX)
+    with pytest.raises(ValueError, match=words):
+        read(recruitment, text, "Participant id")
+    assert not kept()
+
+
+# Counts
+
+
+def cells(values, people=None, **how):
+    one = described("c", "category", people or len(values), values, **how)
+    return {cell.value: cell.n for cell in one.cells}, one.missing
+
+
+def test_small_counts_are_hidden_with_what_gives_them_away():
+    assert cells(["a"] * 9 + ["b"] * 6) == ({"a": 9, "b": 6}, 0)
+    # One alone would be the sum less the others.
+    assert cells(["a"] * 9 + ["b"] * 6 + ["c"] * 2) == ({"a": 9, "b": None, "c": None}, 0)
+    assert cells(["a"] * 9 + ["b"] * 4 + ["c"] * 2, 20) == ({"a": 9, "b": None, "c": None}, 5)
+    assert cells(["a"] * 3, 20) == ({"a": None}, None)
+    assert cells(["a"] * 9 + ["c"] * 2, shows_small=True) == ({"a": 9, "c": 2}, 0)
+    assert described("c", "category", 0, []).cells == ()
+
+
+@pytest.mark.parametrize("counts", [(1,), (4, 9), (2, 5, 5), (4, 4, 30), (1, 2, 3), (5, 5), (1, 6, 7, 8)])
+@pytest.mark.parametrize("missing", [0, 3, 12])
+def test_no_hidden_count_follows_from_those_that_are_shown(counts, missing):
+    values = [name for name, n in zip("abcd", counts, strict=False) for _ in range(n)]
+    shown, told = cells(values, len(values) + missing)
+    hidden = [name for name, n in shown.items() if n is None]
+    assert all(n is None or n >= 5 for n in shown.values())
+    assert len(hidden) != 1 or told is None
+
+
+def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
+    one = described("Age", "number", 10, ["30", "21", "64.5", "33", "40", "22"])
+    assert (one.known, one.missing, float(one.median), float(one.least), float(one.most)) == (6, 4, 31.5, 21, 64.5)
+    few = described("Age", "number", 10, ["30", "21"])
+    assert (few.known, few.missing, few.median, few.least) == (None, None, None, None)
+    assert float(described("Age", "number", 10, ["30", "21"], shows_small=True).median) == 25.5
+    assert described("Age", "number", 10, []).missing == 10
+
+
+def test_the_table_counts_whom_the_analysis_keeps(recruitment):
+    made = took_part(recruitment, *PEOPLE)
+    claimed(recruitment.study, "5aaa" * 6, recruitment)  # at work
+    declare(recruitment.study, AGE_AND_SEX)
+    read(
+        recruitment,
+        lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE))),
+        "Participant id",
+    )
+    age, sex = table(recruitment.study)
+    assert (age.people, age.known, float(age.median)) == (12, 12, 25.5)
+    assert [(cell.value, cell.n, cell.percent) for cell in sex.cells] == [("Female", 6, 50.0), ("Male", 6, 50.0)]
+    exclude(made[:1], "technical", by=user("owner"))
+    assert (table(recruitment.study)[0].people, table(recruitment.study)[1].cells[0].value) == (11, "Male")
+
+
+def test_a_files_words_are_no_formula():
+    told = sample.as_csv([described("=c", "category", 9, ["=1+1"] * 9)])
+    assert "'=1+1" in told and "'=c" in told and "\n=" not in told and ",=" not in told
+
+
+# The page and REST
+
+
+def test_the_page_declares_looks_reads_and_shows(recruitment, client):
+    took_part(recruitment, *PEOPLE)
+    client = logged_in(user("owner"))
+    address = f"/admin/annotators/recruitment/{recruitment.pk}/sample/"
+    assert "The file" not in client.get(address).content.decode(), "columns come first"
+    for wrong, words in (
+        ({"numbers": "Age\nage"}, "named twice"),
+        ({"shown_small": "Sex"}, "no column that is kept"),
+        ({"numbers": "\n".join(f"c{n}" for n in range(21))}, "At most 20"),
+    ):
+        refused = client.post(address, wrong | {"declare": "1"})
+        assert refused.status_code == 400 and words in refused.content.decode()
+    client.post(address, {"numbers": "Age", "categories": "Sex", "declare": "1"})
+    assert 'value="Participant id"' in client.get(address).content.decode()
+
+    def sent(button, text):
+        return client.post(
+            address, {"person": "Participant id", "file": SimpleUploadedFile("d.csv", text.encode()), button: "1"}
+        )
+
+    text = lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE)))
+    assert "12 people of this link are in the file" in sent("look", text).content.decode() and not kept()
+    refused = sent("take", lines((PEOPLE[0], "x", "y")))
+    assert refused.status_code == 400 and "Row 2, Age" in refused.content.decode()
+    assert sent("take", text).status_code == 302
+    page = client.get(address).content.decode()
+    assert "median 25.5, 20 to 31" in page and "Female" in page and PEOPLE[0] not in page
+    told = client.get(f"{address}table.csv").content.decode()
+    assert "Sex,Female,6,50.0" in told and "Age,,12,,25.5,20,31" in told
+    StudyMember.objects.create(study=recruitment.study, user=user("looker"), role=StudyMember.Role.VIEWER)
+    assert logged_in(user("looker")).get(address).status_code == 403
+    over_rest = logged_in(user("owner")).get(f"/api/v1/studies/{recruitment.study.code}/sample/").json()
+    assert over_rest[0]["median"] == 25.5 and over_rest[1]["cells"][0] == {"value": "Female", "n": 6, "percent": 50.0}
