@@ -83,6 +83,8 @@ class Channel:
     is_on_by_default = True
     # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
     secrets: ClassVar[Mapping[str, str]] = {}
+    # Whether the panel shows what was sent to it, by its service or by a file.
+    shows_submissions = True
     # Whether ``service`` can publish.
     publishes = False
     # Whether ``read_export`` knows the panel's file.
@@ -206,6 +208,13 @@ def keyed(*parts: str) -> str:
     """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
     message = "\x1f".join(parts).encode()
     return hmac.new(settings.PSEUDONYM_KEY.encode(), message, sha256).hexdigest()
+
+
+def secret_of(recruitment, name: str) -> str:
+    """A secret that a way back must hold; '' where it is not kept. Everything else about secrets is the business of jobs."""
+    from ..panels.secrets import kept_secret  # it knows the models, which know the channels
+
+    return kept_secret(recruitment, name) if recruitment.pk else ""
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

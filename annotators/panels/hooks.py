@@ -14,7 +14,7 @@ from ..channels import REGISTRY
 from ..models import Recruitment
 from . import Forged, news
 from .models import PanelEvent
-from .secrets import hook_secret
+from .secrets import HOOK, kept_secret
 
 LARGEST = 64 * 1024
 # A study of hundreds sends some a minute. What is refused comes again, and what is lost the regular look finds.
@@ -29,7 +29,7 @@ def hook(request, key):
         return HttpResponse(status=413)
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    secret = hook_secret(recruitment) if channel and channel.sends_messages else ""
+    secret = kept_secret(recruitment, HOOK) if channel and channel.sends_messages else ""
     if not secret:
         raise Http404("Nobody listens here.")
     if is_over(f"hook:{recruitment.pk}", A_MINUTE):

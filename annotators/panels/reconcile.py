@@ -14,7 +14,7 @@ from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Val
 from django.db.models.functions import Now
 
 from .. import assign
-from ..channels import keyed
+from ..channels import REGISTRY, keyed
 from ..identity import keep_identities
 from ..models import Annotator, Assignment, PanelIdentity, Recruitment
 from ..pay import book
@@ -250,6 +250,8 @@ def with_class(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
 def unseen(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
     """Finished here half an hour ago, and no row of the panel is about it: each with "unsent", or "surplus" where the panel's id
     has gone to another person."""
+    if not REGISTRY[recruitment.channel].shows_submissions:
+        return []
     seen = PanelSubmission.objects.filter(assignment=OuterRef("pk"))
     mine = Assignment.objects.filter(recruitment=recruitment, submitted_at__lt=Now() - UNSENT_AFTER, origin="live")
     rows = list(mine.filter(~Exists(seen)).order_by("pk"))

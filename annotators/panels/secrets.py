@@ -60,9 +60,9 @@ def has_token(recruitment: Recruitment) -> bool:
     return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).exists()
 
 
-def hook_secret(recruitment: Recruitment) -> str:
-    """The secret that signs the panel's messages; '' where there is none."""
-    kept = PanelSecret.objects.filter(recruitment=recruitment, name=HOOK).values_list("ciphertext", flat=True).first()
+def kept_secret(recruitment: Recruitment, name: str) -> str:
+    """One secret; '' where there is none."""
+    kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
     return _cipher().decrypt(bytes(kept)).decode() if kept else ""
 
 

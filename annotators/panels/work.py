@@ -12,6 +12,7 @@ from django.utils import timezone
 from studies import jobs
 from studies.models import Job, Study
 
+from ..channels import REGISTRY
 from ..models import Recruitment, Verdict
 from ..verdicts.decide import approve_all
 from . import Busy, Refused, Unclear, pools, rounds
@@ -37,7 +38,8 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     if not is_dry:
         pools.push(recruitment)
         send_due(recruitment, service, progress)
-    tasks = list(tasks_of(recruitment).values_list("external_id", flat=True))
+    is_shown = REGISTRY[recruitment.channel].shows_submissions
+    tasks = list(tasks_of(recruitment).values_list("external_id", flat=True)) if is_shown else []
     shown = []
     try:
         for n, task in enumerate(tasks):

@@ -8,7 +8,7 @@ from annotators import tasks
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.panels import hooks, news
-from annotators.panels.secrets import HOOK, has_token, hook_secret, keep
+from annotators.panels.secrets import HOOK, has_token, keep, kept_secret
 from studies import jobs
 from studies.models import Job
 from tests.admin_pages import logged_in
@@ -196,7 +196,9 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
         and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
     )
     (secret,) = fake.hook_secrets.values()
-    assert hook_secret(recruitment) == secret["value"] and secret["value"] not in str(Job.objects.values_list("result"))
+    assert kept_secret(recruitment, HOOK) == secret["value"] and secret["value"] not in str(
+        Job.objects.values_list("result")
+    )
     page = client.get(address).content.decode()
     assert "tells heval of changes by itself since" in page and secret["value"] not in page
     _, session = came(fake, recruitment)
@@ -220,6 +222,6 @@ def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
 def test_a_secret_for_messages_is_no_token(recruitment):
     assert has_token(recruitment)
     PanelSecret.objects.exclude(name=HOOK).delete()
-    assert not has_token(recruitment) and hook_secret(recruitment) == SECRET
+    assert not has_token(recruitment) and kept_secret(recruitment, HOOK) == SECRET
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "once its token is kept" in page

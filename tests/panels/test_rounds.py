@@ -7,6 +7,7 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recruitment
 from annotators.panels import APPROVED, RETURNED, SUBMITTED, WORKING, Seen, rounds
 from annotators.panels.publishing import publish
@@ -19,8 +20,6 @@ from studies.models import AuditEvent, Job, Study
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted
-
-from .fake_prolific import TOKEN, FakeProlific
 
 PUBLISHED = {"title": "t", "description": "d", "minutes": 10, "reward": Decimal("1.25"), "currency": "GBP"}
 
@@ -185,7 +184,7 @@ def test_a_plan_is_declared_on_its_page(recruitment):
 
 def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, recruitment):
     cache.clear()
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         publish(recruitment, **PUBLISHED, places=2)
         rounds.plan(recruitment, people=6, round_places=2, lost_percent=0)

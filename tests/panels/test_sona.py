@@ -8,14 +8,20 @@ from annotators.channels import OUTCOMES, REGISTRY
 from annotators.channels.sona.service import SonaService, grant, values_of
 from annotators.models import Assignment, Recruitment
 from annotators.panels import Busy, Order, Refused, Unclear
+from annotators.panels.secrets import keep, kept_secret
 from annotators.panels.stand_in import Loopback
-from tests.builders import recruitment, spa_study
+from annotators.panels.work import ask_soon
+from studies import jobs
+from tests.admin_pages import logged_in
+from tests.builders import recruitment, spa_study, user
+from tests.players import submitted
 from tests.robots import Robot
 from tests.test_blinding import all_bytes, any_answer
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4
-SETTINGS = {"site": "yourschool.sona-systems.com", "experiment_id": "123", "credit_token": TOKEN}
+SETTINGS = {"site": "yourschool.sona-systems.com", "experiment_id": "123"}
+SECRETS = {"credit_token": TOKEN}
 CREDIT = (
     f"https://yourschool.sona-systems.com/webstudy_credit.aspx?experiment_id=123&credit_token={TOKEN}&survey_code=40351"
 )
@@ -121,9 +127,11 @@ def test_the_service_grants_once_more_what_may_be_lost_and_shows_no_token(fake):
     with pytest.raises(Refused, match="no way to reject"):
         service.do(Order("reject", "t", order.values))
     assert TOKEN not in repr(service)
-    assert (
-        SONA.service(Recruitment(settings=SETTINGS), {}).can == {"approve"} and SONA.service(Recruitment(), {}) is None
-    )
+    door = Recruitment(settings=SETTINGS)
+    assert SONA.service(door, SECRETS).can == {"approve"}
+    assert SONA.service(door, {}) is None and SONA.service(Recruitment(), SECRETS) is None
+    with pytest.raises(Refused, match="no credit token"):
+        SONA.service(door, {"credit_token": "a&b"})
 
 
 def test_text_is_read_below_each_name():
@@ -146,26 +154,46 @@ def test_a_sign_up_is_nobody_elses_in_another_study_or_site():
     assert SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": "%SURVEY_CODE%"}).is_preview
 
 
+@pytest.mark.django_db
 def test_only_who_completed_is_led_to_the_credit():
-    backs = {
-        outcome: SONA.way_back(Recruitment(settings=SETTINGS), outcome, {"session": "40351"}, "R")
-        for outcome in OUTCOMES
-    }
+    door = recruitment(spa_study(user("owner"), target_n=1), "sona", settings=SETTINGS)
+    ends = "https://yourschool.sona-systems.com/"
+    assert SONA.way_back(door, "complete", {"session": "40351"}, "R").url == ends
+    assert "keep it on the page of the panel" in SONA.problems(door)[0]
+    keep(door, SECRETS)
+    backs = {outcome: SONA.way_back(door, outcome, {"session": "40351"}, "R") for outcome in OUTCOMES}
     assert backs["complete"].url == CREDIT
-    assert {back.url for outcome, back in backs.items() if outcome != "complete"} == {
-        "https://yourschool.sona-systems.com/"
-    }
+    assert {back.url for outcome, back in backs.items() if outcome != "complete"} == {ends}
     assert SONA.way_back(Recruitment(settings={}), "complete", {"session": "40351"}, "R").url == ""
-    assert "site, experiment_id, credit_token" in SONA.problems(Recruitment())[0] and not SONA.problems(
-        Recruitment(settings=SETTINGS)
-    )
+    assert "site, experiment_id" in SONA.problems(Recruitment())[0] and not SONA.problems(door)
+
+
+@pytest.mark.django_db
+def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
+    door = recruitment(spa_study(user("owner"), target_n=2), "sona", settings=SETTINGS)
+    client = logged_in(user("owner"))
+    address = f"/admin/annotators/recruitment/{door.pk}/"
+    assert f"{address}panel/" in client.get(f"{address}change/").content.decode()
+    client.post(f"{address}panel/", {"credit_token": TOKEN, "keep": "1"})
+    assert kept_secret(door, "credit_token") == TOKEN and TOKEN not in str(Recruitment.objects.values("settings"))
+    pages = [client.get(f"{address}{page}").content.decode() for page in ("change/", "panel/")]
+    assert not [page for page in pages if TOKEN in page]
+    # SONA shows nobody: who finished here is not said to have failed there.
+    done = submitted(door.study, "40351", recruitment=door, external_ids={"person": "40351", "session": "40351"})
+    Assignment.objects.filter(pk=done.pk).update(started_at="2026-01-01T00:00:00Z", submitted_at="2026-01-01T00:10:00Z")
+    page = client.get(f"{address}panel/").content.decode()
+    assert "not sent to the panel" not in page and "shows no other program" in page
+    job = ask_soon(door)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == "done", job.error
 
 
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
         ({"site": "https://yourschool.sona-systems.com"}, "site"), ({"site": "evil.example"}, "site"),
-        ({"site": "sona-systems.com.evil.example"}, "site"), ({"experiment_id": "12a"}, "experiment_id"), ({"credit_token": "a&b"}, "credit_token"),
+        ({"site": "sona-systems.com.evil.example"}, "site"), ({"experiment_id": "12a"}, "experiment_id"), ({"credit_token": TOKEN}, "__all__"),
     ],
 )  # fmt: skip
 def test_settings_that_are_not_sonas_are_refused(changes, field):
@@ -177,6 +205,7 @@ def test_settings_that_are_not_sonas_are_refused(changes, field):
 @pytest.mark.django_db
 def test_the_token_is_on_the_last_page_alone():
     door = recruitment(spa_study(target_n=1), "sona", settings=SETTINGS)
+    keep(door, SECRETS)
     robot = Robot(f"/e/{door.key}/?survey_code=40351", any_answer)
     assert robot.play() == "Thank you"
     end = [response for response in robot.responses if b"Thank you" in response.content]

@@ -1,15 +1,19 @@
 """SONA, the pools of universities: a code for each sign-up, and credit instead of money."""
 
 import re
+from typing import ClassVar
 
 from django import forms
 
-from .. import Arrival, Channel, Return, filled, register
+from ...panels import Refused
+from .. import Arrival, Channel, Return, filled, register, secret_of
 
 SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
 SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
 CREDIT = "https://{site}/webstudy_credit.aspx?experiment_id={experiment_id}&credit_token={credit_token}&survey_code={survey_code}"
-FROM_SONA = ("site", "experiment_id", "credit_token")
+FROM_SONA = ("site", "experiment_id")
+SEALED = "credit_token"
+SEALED_SHAPE = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
 def clean_site(value: str) -> str:
@@ -24,24 +28,22 @@ def clean_number(value: str) -> str:
     return value
 
 
-def clean_token(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9-]+", value, re.ASCII):
-        raise forms.ValidationError("Copy what stands between credit_token= and the next & in SONA's address.")
-    return value
-
-
 class SonaSettings(forms.Form):
     site = forms.CharField(
         max_length=100, required=False, validators=[clean_site], help_text="Such as yourschool.sona-systems.com"
     )
     experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_number], label="experiment_id")
-    credit_token = forms.CharField(
-        max_length=64, required=False, validators=[clean_token], label="credit_token",
-        help_text="From the completion address that SONA shows. Who completed is led there and can see it; nobody before.",
-    )  # fmt: skip
 
     def clean_site(self):
         return self.cleaned_data["site"].lower()
+
+    def clean(self):
+        # With it anybody gives anybody credit: settings are shown, copied and exported.
+        if self.data.get(self.add_prefix(SEALED)):
+            raise forms.ValidationError(
+                "The credit token is a secret, not a setting. Keep it on the page of the panel."
+            )
+        return super().clean()
 
 
 @register
@@ -50,6 +52,8 @@ class Sona(Channel):
     label = "SONA"
     help = "People come with a code of their sign-up, and are given credit when they go back."
     settings_form = SonaSettings
+    secrets: ClassVar = {SEALED: "credit token"}
+    shows_submissions = False
 
     def arrive(self, recruitment, parameters):
         sent = parameters.get("survey_code", "").strip()
@@ -66,8 +70,11 @@ class Sona(Channel):
     def way_back(self, recruitment, outcome, external_ids, receipt):
         known = {name: recruitment.settings.get(name, "") for name in FROM_SONA}
         code = external_ids.get("session", "")
-        if outcome == "complete" and code and all(known.values()):
-            return Return(url=filled(CREDIT, known | {"survey_code": code}), label="Get your credit at SONA")
+        # Read for those who completed alone: it is in their address, and nowhere before.
+        if outcome == "complete" and code and all(known.values()) and (token := secret_of(recruitment, SEALED)):
+            return Return(
+                url=filled(CREDIT, known | {SEALED: token, "survey_code": code}), label="Get your credit at SONA"
+            )
         site = known["site"]
         return Return(url=f"https://{site}/" if site else "", label="Return to SONA")
 
@@ -80,10 +87,19 @@ class Sona(Channel):
 
     def problems(self, recruitment):
         missing = [name for name in FROM_SONA if not recruitment.settings.get(name)]
-        return [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
+        found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
+        if not secret_of(recruitment, SEALED):
+            found.append("SONA gives no credit without its credit token: keep it on the page of the panel.")
+        return found
 
     def service(self, recruitment, secrets):
         from .service import SonaService
 
-        known = recruitment.settings
-        return SonaService(*(known[name] for name in FROM_SONA)) if all(known.get(name) for name in FROM_SONA) else None
+        known, token = recruitment.settings, secrets.get(SEALED, "")
+        if not token or not all(known.get(name) for name in FROM_SONA):
+            return None
+        if not SEALED_SHAPE.fullmatch(token):
+            raise Refused(
+                "This is no credit token: copy what stands between credit_token= and the next & in SONA's address."
+            )
+        return SonaService(*(known[name] for name in FROM_SONA), token)
