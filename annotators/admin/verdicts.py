@@ -41,7 +41,9 @@ class RejectForm(CleanWords, forms.Form):
     def __init__(self, grounds: list[Ground], least: int, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields["category"].choices = [
-            (one.category, f"{one.category}: {one.words}") for one in grounds if not one.missing
+            (one.category, f"{one.category}: {one.words} ({'rests on what you saw' if one.needs_note else 'measured'})")
+            for one in grounds
+            if not one.missing
         ]
         self.fields["message"].help_text += f" At least {least} characters."
 
@@ -66,7 +68,7 @@ class BackForm(WordsForm):
 class AnswerForm(CleanWords, forms.Form):
     is_upheld = forms.ChoiceField(
         choices=[("yes", "They are right: the rejection is taken back, and they are paid"), ("no", "The rejection stays")],
-        widget=forms.RadioSelect, label="what you decide",
+        widget=forms.RadioSelect, label="What you decide",
     )  # fmt: skip
     answer = forms.CharField(
         max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5, "cols": 70}), label="your answer to the person"
@@ -218,7 +220,7 @@ class _Page:
             "title": "Decide about one piece of work", "recruitment": self.recruitment, "channel": REGISTRY[self.recruitment.channel],
             "work": work, "submission": work.submission, "assignment": one, "standing": CLASSES.get(work.standing), "evidence": self.measured,
             "lasted": lasted(self.measured.seconds) if self.measured and self.measured.seconds is not None else "",
-            "grounds": self.grounds, "is_any_open": any(not ground.missing for ground in self.grounds), "hindrance": self.hindrance,
+            "closed": [ground for ground in self.grounds if ground.missing], "is_any_open": any(not ground.missing for ground in self.grounds), "hindrance": self.hindrance,
             "is_excluded": one is not None and standing_exclusions([one]).exists(), "refusals": work.refusals,
             "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")), "form": self.forms["reject"], "ask_form": self.forms["ask"],
             "back_form": self.forms["back"], "is_last_look": self.is_last_look, "rejection": decide.standing_rejection(one) if one else None,

@@ -17,6 +17,7 @@ from .decide import WITHOUT_EFFECT
 from .measured import told
 
 Kind = Verdict.Kind
+EXTRAS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def _approved(verdicts: list[Verdict], shown: PanelSubmission | None) -> Stage |
 
 
 def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
+    """Each sum. Of who is rejected, what was promised for the work is not told as something that will come."""
     made = []
     for one in payments:
         words = f"{one.amount} {one.currency}" + (
@@ -137,12 +139,11 @@ def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
         )
         if one.state == Payment.State.PAID:
             made.append(Stage("Paid", True, one.ended_at, words))
-        elif one.state in (Payment.State.DUE, Payment.State.ORDERED):
-            by_approval = one.way == Payment.Way.APPROVAL
-            if not (by_approval and is_rejected):
-                made.append(
-                    Stage("Paid", False, None, f"{words}, {'with the approval' if by_approval else 'on its way'}")
-                )
+        elif one.state == Payment.State.ORDERED:
+            made.append(Stage("Paid", False, None, f"{words}, on its way"))
+        elif one.state == Payment.State.DUE and not (is_rejected and one.kind not in EXTRAS):
+            how = "with the approval" if one.way == Payment.Way.APPROVAL else "owed to you"
+            made.append(Stage("Paid", False, None, f"{words}, {how}"))
     return made or ([] if is_rejected else [Stage("Paid", False)])
 
 

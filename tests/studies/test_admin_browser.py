@@ -8,12 +8,15 @@ from pathlib import Path
 import axe_playwright_python
 import pytest
 from django.conf import settings
+from django.db.models.functions import Now
 from django.test import Client
 
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
 from analysis.runs import run_analysis
-from annotators.models import Inquiry, PanelOrder, Payment
+from annotators.channels import REGISTRY
+from annotators.channels.prolific.rules import REFUSALS
+from annotators.models import Appeal, Inquiry, PanelOrder, PanelSubmission, Payment
 from annotators.panels import Seen
 from annotators.panels.orders import give
 from annotators.panels.reconcile import take_in
@@ -112,6 +115,37 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     assert not found, "\n".join(found)
 
 
+def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
+    """From the evidence to the answered appeal, on the researcher's pages and on the person's."""
+    monkeypatch.setattr(type(REGISTRY["generic"]), "refusals", REFUSALS)
+    one = PanelSubmission.objects.get(recruitment=recruitment, external_id="S1")
+    panel = f"{live_server.url}/admin/annotators/recruitment/{recruitment.pk}/panel"
+    mine = f"{live_server.url}/p/{one.assignment.code}"
+    page.goto(f"{panel}/submission/{one.pk}/")
+    page.get_by_role("radio").last.check()
+    page.get_by_label("what the person reads").last.fill(
+        "We saw that nobody who reads could have written this answer to it. " * 2
+    )
+    page.get_by_role("textbox", name="what you saw").fill("Letters at random.")
+    page.get_by_role("button", name="See what would be ordered").click()
+    assert "Look once more" in page.content()
+    found = look_here(page, "verdict")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    assert "Take the rejection back" in page.content()
+    PanelOrder.objects.filter(operation="reject").update(state="done", sent_at=Now(), ended_at=Now())
+    found += look(page, f"{mine}/done/", "stands-rejected", dark=True)
+    page.get_by_role("button", name="Object to the rejection").click()
+    assert "This could not be sent" in page.content()
+    page.complaints.clear()  # the refusal's own status
+    found += look_here(page, "objection")
+    page.get_by_label("Say why").fill("It was whole when I sent it.")
+    page.get_by_role("button", name="Object to the rejection").click()
+    appeal = Appeal.objects.get()
+    Appeal.objects.filter(pk=appeal.pk).update(rejected_by=builders.user("ruth"))
+    found += look(page, f"{panel}/appeal/{appeal.pk}/", "appeal")
+    return found
+
+
 def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monkeypatch):
     study = builders.spa_study(owner, target_n=4, wage_per_hour="14.00")
     recruitment = builders.promised(
@@ -146,6 +180,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
     found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
+    found += decided(page, live_server, recruitment, monkeypatch)
     found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")
     found += look(page, f"{base}/studies/auditevent/?study={study.pk}", "log")
     found += look(page, f"{base}/studies/job/{job.code}/", "job")

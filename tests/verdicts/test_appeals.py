@@ -106,7 +106,7 @@ def test_where_the_panel_cannot_an_upheld_appeal_is_compensated(rejection, panel
     panel.can = panel.can - {"reverse"}
     back = answer(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
     assert back.evidence["compensation"] == "2.50"
-    assert "2.50" in last_page(rejection.assignment) and "on its way" in last_page(rejection.assignment)
+    assert "2.50" in last_page(rejection.assignment) and "owed to you" in last_page(rejection.assignment)
     Payment.objects.update(state="paid", ended_at=timezone.now())
     assert stages_of(last_page(rejection.assignment)) == ["Received", "Approved", "Paid"]
 

@@ -3,12 +3,14 @@
 import pytest
 from django.utils import timezone
 
+from annotators.channels import REGISTRY
 from annotators.exclude import exclude
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.panels import Refusals
 from annotators.panels.orders import send_due
 from annotators.panels.secrets import keep
 from annotators.panels.work import approve_matched
+from annotators.pay.book import settle
 from annotators.verdicts import measured as measuring
 from annotators.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
 from annotators.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
@@ -164,7 +166,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
     assert not Verdict.objects.exists()
 
 
-def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel):
+def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel, monkeypatch):
     one = sent(recruitment)
     exclude([one.assignment], "too_fast", user("owner"))
     # Being left out is no evidence: nothing may be refused for it.
@@ -177,12 +179,10 @@ def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(r
     assert Verdict.objects.get() == made and PanelOrder.objects.get().operation == "approve"
     with pytest.raises(NotNow, match="approved already"):
         reject(work(one), "OTHER", LONG, user("owner"), note="seen")
+    monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     PanelSubmission.objects.filter(pk=one.pk).update(state="approved", decided_at=timezone.now())
-    from annotators.pay.book import settle
-
-    Assignment.objects.filter(pk=one.assignment_id)
     settle(recruitment)
-    assert Payment.objects.filter(assignment=one.assignment, kind="base").exists()
+    assert Payment.objects.get(assignment=one.assignment).state == "paid"
 
 
 def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, django_assert_num_queries):

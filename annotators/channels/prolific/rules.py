@@ -23,7 +23,7 @@ REFUSALS = Refusals(
         "NO_DATA": (NO_ANSWERS,), "LOW_EFFORT": (SEEN,),
     },
     source=(
-        "Prolific's rules for accepting and rejecting, read on 2026-11-22", "https://prolific-researcher.dixa.help/en/article/f75ea9",
+        "Prolific's own rules. A stored copy was read on 2026-11-22; they change, and theirs hold.", "https://prolific-researcher.dixa.help/en/article/f75ea9",
     ),
     rules=(
         "Ask for a return first, and wait at least five days.",
@@ -32,7 +32,7 @@ REFUSALS = Refusals(
         "An attention check stands in the question itself, needs no memory and hides nothing in its type.",
         "Once refused it cannot be taken back through Prolific's service: write to Prolific.",
         "Left out of an analysis is not a reason.",
-        "Source: Prolific's help pages and its command line tool, read on 2026-11-21; they change, and theirs hold.",
+        "The categories are those of Prolific's command line tool, read on 2026-11-21.",
     ),
 )  # fmt: skip
 
