@@ -471,14 +471,16 @@ def done(request, code):
     may_go_on = (
         outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None
     )
+    found = stands(assignment)
     context = {
         "study": words,
         "outcome": outcome,
-        "stands": stands(assignment),
+        "stands": found,
         "receipt": receipt,
         "way_back": way_back,
         # Where there is more to read or to do here, the person decides when to go.
         "goes_by_itself": outcome == "complete"
+        and not (found and (found.is_at_panel or found.rejected))
         and not words["debriefing"]
         and not assignment.is_late
         and not may_go_on,

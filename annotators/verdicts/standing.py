@@ -49,6 +49,7 @@ class Stands:
     rejected: Rejected | None = None
     answered: Appeal | None = None  # the answer to an appeal that was upheld
     hint: str = ""  # what is to be done, where something is
+    is_at_panel: bool = False
 
 
 def stands(assignment: Assignment) -> Stands | None:
@@ -76,7 +77,7 @@ def stands(assignment: Assignment) -> Stands | None:
     reversed_one = next((one for one in verdicts if one.pk in _taken_back(verdicts)), None)
     answered = getattr(reversed_one, "appeal", None) if reversed_one and rejected is None else None
     hint = "" if rejected or approval else _hint(assignment, shown, has_panel)
-    return Stands(tuple(stages), rejected, answered, hint)
+    return Stands(tuple(stages), rejected, answered, hint, shown is not None and shown.state in SENT)
 
 
 def _received(assignment: Assignment, shown: PanelSubmission | None) -> Stage:

@@ -11,7 +11,7 @@ from annotators import assign, channels
 from annotators.channels import REGISTRY
 from annotators.channels.mturk import FROM_THE_PANEL, PREVIEW
 from annotators.channels.mturk.question import HTML, question_xml, survey_link_xml
-from annotators.models import Annotator, Assignment, PageVisit, Recruitment, Response
+from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
 from annotators.receipts import receipt_of
 from heval_site import environment
 from studies.models import Output, Study
@@ -260,6 +260,18 @@ def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do()
         assignment = finished(recruitment(small_study(**columns), "mturk"), workerId=f"A{len(goes)}0")
         goes.append("data-goes" in last_page(assignment))
     assert goes == [True, False, False]
+    # Whoever opens it again when the panel has their work wants to read how it stands.
+    first = Assignment.objects.get(study__debriefing="", study__batches_per_annotator=1)
+    PanelSubmission.objects.create(
+        recruitment=first.recruitment,
+        external_id="S",
+        annotator=first.annotator,
+        assignment=first,
+        state="submitted",
+        source="service",
+    )
+    page = last_page(first)
+    assert "data-goes" not in page and "here and at the panel" in page
 
 
 def test_only_the_last_page_may_send_a_form_to_the_panel(door):
