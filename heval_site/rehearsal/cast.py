@@ -26,6 +26,11 @@ class Role:
     told: tuple[str, ...] = ()
     is_sent_back: bool = True
 
+    @property
+    def takes_place(self) -> bool:
+        """Whether a place must be free for them."""
+        return self.key not in ("never_starts", "full", "declines")
+
 
 THANKS = ("Thank you",)
 FINISHES = Role(

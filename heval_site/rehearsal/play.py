@@ -107,9 +107,8 @@ class Rehearsal:
     def play(self, people: int) -> None:
         out = self.left_out()
         self.notes += out.values()
-        chosen = cast(people, set(out))
+        chosen = self._that_fit(cast(people, set(out)))
         self.people = [Person(role, n, self.asks(n)) for n, role in enumerate(chosen, 1)]
-        self._room_for(sum(role.key not in ("never_starts", "full", "declines") for role in chosen))
         self._total = len(self.people) + 6
         if not self._published():
             return
@@ -138,18 +137,21 @@ class Rehearsal:
         self._steps += 1
         self.progress(self._steps, max(self._total, self._steps), words)
 
-    def _room_for(self, wanted: int) -> None:
-        missing = wanted - lifecycle.open_places(self.study)
+    def _that_fit(self, chosen: list[Role]) -> list[Role]:
+        """As many as there are places for, where the study cannot be given more: the last ones stay away."""
+        missing = sum(role.takes_place for role in chosen) - lifecycle.open_places(self.study)
         if missing <= 0:
-            return
+            return chosen
+        few = "The study has fewer places than this rehearsal has people: "
         try:
             lifecycle.draw_more(self.study, missing)
         except lifecycle.NotNow as words:
-            self.notes.append(f"The study has fewer places than this rehearsal has people. {words}")
-        else:
-            self.notes.append(
-                f"The study has fewer places than this rehearsal has people: the copy has {missing} more."
-            )
+            staying_away = [n for n, role in enumerate(chosen) if role.takes_place][-missing:]
+            left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
+            self.notes.append(f"{few}{missing} stay away (of those who {left}). {words}")
+            return [role for n, role in enumerate(chosen) if n not in staying_away]
+        self.notes.append(f"{few}the copy has {missing} more.")
+        return chosen
 
     # Publishing
 

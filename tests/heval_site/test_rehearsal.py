@@ -21,7 +21,7 @@ from heval_site.rehearsal.report import lines, report_of
 from studies import jobs
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from tests.admin_pages import logged_in
-from tests.builders import promised, spa_draft, spa_study, user
+from tests.builders import choice_study, promised, spa_draft, spa_study, user
 
 pytestmark = pytest.mark.django_db
 SITE = "https://eval.example.org"
@@ -52,9 +52,9 @@ def site(settings):
     return settings
 
 
-def played(site, channel, settings, people=11, **columns) -> dict:
+def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     """In this process and database, without a socket to the site."""
-    study = spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
+    study = study or spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
     recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
     keep(recruitment, panel.secrets)
@@ -123,6 +123,15 @@ def test_without_pay_nothing_is_published(site):
     assert recruitment["faults"] == [
         "No pay is set, in the link or in the study: nothing can be published at a panel that pays."
     ]
+
+
+def test_a_study_with_few_items_is_rehearsed_by_as_many_as_it_has_places_for(site):
+    """Two batches of six prompts each, and nothing left to draw."""
+    study = choice_study(m=6, prompts=12, target_n=2, by=user("owner"))
+    report = played(site, "generic", GENERIC, people=11, study=study)
+    assert report["is_ok"], report
+    assert sum(row["people"] for row in report["roles"] if row["key"] not in ("never_starts", "full", "declines")) == 2
+    assert "stay away (of those who" in " ".join(report["notes"]), report["notes"]
 
 
 def test_everybody_else_finishes():
