@@ -187,7 +187,6 @@ if (state === "open") {
   }, 1000);
 } else if (page) forget(state === "over" ? page : pathname);
 
-$("#problems")?.focus();
 on(document, "click keydown", (event) => {
   const link = event.target.closest(".picture");
   if (event.key === "Escape") $(".large")?.classList.remove("large");

@@ -14,6 +14,7 @@ from annotators.models import Assignment, PageVisit, Response
 from studies.media import encode_image, store
 from studies.models import Output, Prompt
 from tests.builders import add_survey, launched, panel, spa_draft
+from tests.keyboard import unreached
 from tests.players import submitted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -134,13 +135,16 @@ def overflow(page) -> int:
 
 
 def look_at(page, name, wrong):
-    """Both sizes, one light and one dark (no colour depends on the size): what axe finds, what must be scrolled sideways."""
+    """Both sizes, one light and one dark (no colour depends on the size): what axe finds, what must be scrolled sideways, what no key
+    reaches."""
     for size, scheme in ((DESKTOP, "dark"), (PHONE, "light")):
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         wrong += [f"{name} {size['width']} {scheme} {found}" for found in violations(page)]
         if overflow(page) > 0:
             wrong.append(f"{name} is {overflow(page)} px too wide at {size['width']}")
+    # On the phone, where what sticks to the edges of the screen may lie over what has the focus.
+    wrong += [f"{name}: {found}" for found in unreached(page)]
     page.set_viewport_size(DESKTOP)
     page.emulate_media(color_scheme="light")
 

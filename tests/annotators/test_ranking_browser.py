@@ -30,7 +30,7 @@ def test_the_page_is_accessible_in_each_state_and_names_what_is_missing(visit):
         page.get_by_label(f"The place of {letter}").fill(place)
     page.locator("[name=go]").click()
     page.wait_for_selector("#problems")
-    said = page.locator("#problems").inner_text()
+    said = page.locator("#problems:focus").inner_text()
     assert "Story B: The place of B" in said and "Story D: The place of D" in said and "Story A" not in said
     assert page.get_by_label("The place of A").input_value() == "2"
     shot(page, "ranking-refused")

@@ -50,7 +50,9 @@ def test_it_works_without_script_on_a_phone(visit):
     page.get_by_label("Story B is much better").check()
     page.locator("select").select_option("cannot_judge")
     page.locator("[name=go]").click()
-    assert "not both" in page.locator("#problems").inner_text()
+    assert "not both" in page.locator("#problems:focus").inner_text(), (
+        "what was refused has the focus, without script too"
+    )
     page.locator("select").select_option("")
     page.locator("[name=go]").click()
     page.wait_for_url("**/s1.p2/")

@@ -26,6 +26,7 @@ from studies import audit, lifecycle
 from studies.importing import uploads, work
 from studies.models import Job, StudyMember
 from tests import builders, players
+from tests.keyboard import unreached
 from tests.panels.pretend import Pretend, speaks
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -87,6 +88,7 @@ def look_here(page, name: str, dark: bool = False) -> list[str]:
         found += [f"{name} at {width}: wider than the screen: {one}" for one in page.evaluate(WIDER)]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-{width}.png", full_page=True)
+    found += [f"{name}: {one}" for one in unreached(page)]
     if dark:
         page.emulate_media(color_scheme="dark")
         page.wait_for_timeout(400)  # colours fade from one scheme to the other
@@ -95,6 +97,20 @@ def look_here(page, name: str, dark: bool = False) -> list[str]:
             page.screenshot(path=f"{SHOTS}/{name}-dark.png", full_page=True)
         page.emulate_media(color_scheme="light")
     return found
+
+
+def refused(page, button: str) -> list[str]:
+    """Press the button of a form that lacks something: what is wrong has the focus then, and leads to its field."""
+    page.locator("form").evaluate_all("forms => forms.forEach((form) => { form.noValidate = true; })")
+    told = list(page.complaints)
+    page.get_by_role("button", name=button).click()
+    page.wait_for_load_state()
+    page.complaints[:] = told + [one for one in page.complaints[len(told) :] if not one.startswith(("400 ", "422 "))]
+    said = page.locator(":is([role=alert], .refused):focus")
+    if not said.count():
+        return [f"{page.url}: nothing that was refused has the focus after “{button}”"]
+    leads = [one.get_attribute("href") for one in said.locator("a[href^='#']").all()]
+    return [f"{page.url}: {to} leads nowhere" for to in leads if not page.locator(to).count()]
 
 
 def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
@@ -106,6 +122,8 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     found += look(page, f"{base}/studies/study/", "studies")
     found += look(page, f"{base}/studies/study/add/", "study-add")
     found += look(page, f"{base}/studies/section/{spa.pk}/change/", "section", dark=True)
+    page.locator("#id_m").fill("-1")
+    found += refused(page, "Save and continue editing")
     found += look(page, f"{base}/studies/section/add/?study={study.pk}", "section-add")
     found += look(page, f"{base}/studies/study/{study.pk}/launch/", "launch")
     found += look(page, f"{base}/studies/output/?study={study.pk}", "outputs")
@@ -195,6 +213,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     base = f"{live_server.url}/admin"
     found = look(page, f"{base}/studies/section/{training.pk}/change/", "section-training")
     found += look(page, f"{base}/studies/section/{training.pk}/practice/", "practice", dark=True)
+    found += refused(page, "Make it")
     study = builders.launched(study, owner)
     for n in range(4):
         players.submitted(
@@ -208,9 +227,11 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     ]
     coding = f"{base}/analysis/codingsample"
     found += look(page, f"{coding}/study/{study.pk}/draw/", "coding-draw", dark=True)
+    found += refused(page, "Draw the sample")
     found += look(page, f"{coding}/", "coding-samples")
     found += look(page, f"{coding}/{samples[0].pk}/change/", "coding-sample")
     found += look(page, f"{coding}/{samples[0].pk}/code/1/", "coding-item", dark=True)
+    found += refused(page, "Store and go on")
     found += look(page, f"{coding}/{samples[1].pk}/code/1/", "coding-review")
     found += page.complaints
     assert not found, "\n".join(found)
@@ -228,6 +249,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     base = f"{live_server.url}/studies/{study.code}/import"
     found = look(page, f"{live_server.url}/studies/templates/", "templates", dark=True)
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
+    found += refused(page, "Look at the file")
     for name, upload in kept.items():
         work.start(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
