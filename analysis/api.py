@@ -25,7 +25,7 @@ from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
 from studies.lifecycle import NotNow
 from studies.models import Arm, Batch, Design, Job, Output, Prompt, Study, StudyMember, System
 
-from . import bulk, exports
+from . import bulk, exports, pay_report
 from . import serializers as shapes
 from .archive import archive_stream
 from .codebook import codebook_markdown, codebook_of
@@ -490,6 +490,38 @@ def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
         "by": row.by.get_username(), "at": row.at, "reverses": row.reverses_id,
         "is_standing": row.reverses_id is None and row.reversal is None,
     }  # fmt: skip
+
+
+# Pay
+
+
+class Pay(StudyView):
+    """What the work came to an hour, by arm, and what each link costs. Money is text with two places."""
+
+    @documented("Pay an hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
+    def get(self, request, code):
+        return Response(pay_report.report_of(self.study))
+
+
+class Payments(StudyView):
+    """Every payment, under the pseudonym of its assignment."""
+
+    parameters = paged()
+
+    @documented("Payments", listed("Payment", shapes.PaymentSerializer), parameters=parameters, tag="pay")
+    def get(self, request, code):
+        return self.paged(pay_report.payments_of(self.study), pay_report.row_of)
+
+
+class PaymentsFile(StudyView):
+    """Every payment as CSV."""
+
+    throttle_scope = "export"
+
+    @documented("Payments as CSV", OpenApiTypes.STR, media_type="text/csv", tag="pay")
+    def get(self, request, code):
+        name = f"payments-{str(self.study.code)[:8]}.csv"
+        return _download([pay_report.payments_csv(self.study).encode()], name, MEDIA_TYPES["csv"])
 
 
 # Analyses and jobs

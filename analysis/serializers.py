@@ -191,6 +191,29 @@ AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENTS)
 CodingSerializer = flat_serializer("Coding", CODINGS)
 
 
+class PaymentSerializer(serializers.Serializer):
+    number = serializers.IntegerField()
+    assignment = serializers.CharField()
+    link = serializers.CharField()
+    arm = serializers.CharField()
+    kind = serializers.CharField()
+    nth = serializers.IntegerField(help_text="Which of its kind for this assignment.")
+    amount = serializers.CharField(help_text="With two places.")
+    currency = serializers.CharField()
+    way = serializers.CharField()
+    state = serializers.CharField()
+    reason = serializers.CharField(allow_blank=True)
+    made_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class PayReportSerializer(serializers.Serializer):
+    currency = serializers.CharField()
+    declared_per_hour = serializers.CharField(allow_null=True)
+    arms = serializers.ListField(child=serializers.DictField())
+    links = serializers.ListField(child=serializers.DictField())
+
+
 class ExclusionSerializer(serializers.Serializer):
     number = serializers.IntegerField()
     assignment = serializers.CharField()

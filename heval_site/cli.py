@@ -14,6 +14,7 @@ COMMANDS = {
     "simulate": "play a study with robots of known preferences",
     "rehearse": "play a whole study against a stand-in of its panel, before anybody is paid",
     "reconcile": "read what a panel shows, from its service or its file",
+    "pay": "write down what is due to a link's people, or only say it",
     "analyse": "run an analysis and print its numbers",
     "doctor": "check this installation, and say what to do",
     "secret": "print a new random secret",

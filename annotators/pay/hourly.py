@@ -131,9 +131,7 @@ def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> Chart | None:
     if not shown:
         return None
     most = max([*(hourly.high for _, hourly in shown), wage or NOBODY, Decimal(1)])
-    step = next(
-        Decimal(step) for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**6, 10**9) if most / Decimal(step) <= 6
-    )
+    step = next(one for power in range(12) for n in (1, 2, 5) if most / (one := Decimal(n * 10**power)) <= 6)
 
     def across(value: Decimal) -> float:
         return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)

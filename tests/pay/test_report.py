@@ -1,0 +1,67 @@
+"""The pay report over REST and the command: sums and quarters, pseudonyms alone."""
+
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from analysis.flat import assignment_name
+from annotators.identity import keep_identity
+from annotators.models import Payment
+from annotators.pay import book
+from annotators.receipts import receipt_of
+from tests.admin_pages import logged_in
+from tests.builders import panel, spa_study, user
+from tests.players import submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def recruitment():
+    study = spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
+    made = panel(study)
+    done = submitted(study, "a", recruitment=made, external_ids={"session": "RAW-SESSION"})
+    keep_identity(done.annotator, "RAW-PERSON")
+    return made
+
+
+def test_the_report_names_people_by_pseudonyms(recruitment):
+    study, client = recruitment.study, logged_in(user("owner"))
+    done = study.assignments.get()
+    book.settle(recruitment)
+    book.add(recruitment, [book.Extra(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
+    base = f"/api/v1/studies/{study.code}"
+    rows = client.get(f"{base}/payments/").json()["results"]
+    assert [(row["assignment"], row["kind"], row["amount"], row["state"]) for row in rows] == [
+        (assignment_name(done.code), "base", "2.50", "due"), (assignment_name(done.code), "bonus", "1.20", "due"),
+    ]  # fmt: skip
+    file = b"".join(client.get(f"{base}/payments.csv").streaming_content).decode()
+    head, first, second = file.splitlines()
+    assert (
+        head.startswith("number,assignment,link,arm,kind,nth,amount")
+        and ",2.50,USD,hand,due," in first
+        and ",'=1+1," in second
+    )
+    report = client.get(f"{base}/pay/").json()
+    assert (report["currency"], report["declared_per_hour"]) == ("USD", "12.00")
+    assert report["arms"][0]["people"] == 1 and set(report["arms"][0]["per_hour"]) == {"low", "median", "high"}
+    assert (report["links"][0]["due"], report["links"][0]["to_come"]) == ("3.70", "27.50")
+    told = f"{rows}{file}{report}"
+    assert not any(secret in told for secret in ("RAW-", done.code, receipt_of(done.code)))
+
+
+def test_the_command_says_what_is_due_and_writes_it_down_once(recruitment):
+    def said(*how) -> str:
+        out = StringIO()
+        call_command("pay", recruitment.key, *how, stdout=out)
+        return out.getvalue()
+
+    assert "1 newly due: 2.50 USD" in said("--dry-run") and "Nothing was written down." in said("--dry-run")
+    assert not Payment.objects.exists()
+    assert (
+        "1 newly due: 2.50 USD" in said() and "0 newly due: 0.00 USD" in said() and "2.50 due, 27.50 to come" in said()
+    )
+    with pytest.raises(CommandError, match="no link with the key nobody"):
+        call_command("pay", "nobody")
