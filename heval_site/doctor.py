@@ -228,6 +228,19 @@ def _runner() -> Finding:
     return Finding(OK, words)
 
 
+@check("panels", needs_database=True)
+def _panels() -> Finding:
+    """Nothing at the panels whose tokens are kept asks for a person."""
+    from annotators.panels.alerts import alerts
+    from annotators.panels.work import watched
+
+    found = [(one, alert) for one in watched() for alert in alerts(one)]
+    if found:
+        words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
+        return Finding(WARNING, words, "Open the page of the panel: it says what to do.")
+    return Finding(OK, "nothing stands out")
+
+
 @check("media")
 def _media() -> Finding:
     """Uploaded images can be stored."""

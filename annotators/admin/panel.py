@@ -13,7 +13,7 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
-from ..panels import BulkText, Order, pools, rehearsing, rounds, work
+from ..panels import BulkText, Order, alerts, pools, rehearsing, rounds, work
 from ..panels.arrivals import doubted
 from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask
 from ..panels.news import source_of
@@ -207,7 +207,7 @@ class PanelPages:
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None) for one, standing, row in people],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
             "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
-            "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
+            "alerts": alerts.alerts(recruitment), "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets),
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),

@@ -83,6 +83,8 @@ class Channel:
     is_on_by_default = True
     # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
     secrets: ClassVar[Mapping[str, str]] = {}
+    # Whether the panel puts the rewards of all places aside when it publishes them.
+    sets_rewards_aside = False
     # Whether the panel shows what was sent to it, by its service or by a file.
     shows_submissions = True
     # Whether ``service`` can publish.

@@ -115,6 +115,10 @@ class Service:
         """In a few words whose account this is and what it holds: proof that the secrets are right."""
         raise NotImplementedError
 
+    def funds(self) -> "Funds | None":
+        """What the account can still spend; None where the panel does not tell."""
+        return None
+
     def submissions(self, task: str) -> Iterator[Seen]:
         """All of a task, to the last page, in whatever order the panel has them."""
         raise NotImplementedError
@@ -139,6 +143,14 @@ class Service:
         Raises Unclear where the panel cannot tell: a person decides then.
         """
         raise Unclear("This panel cannot tell whether it was carried out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """What an account can still spend. ``currency`` '' where the panel does not say."""
+
+    amount: Decimal
+    currency: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,17 @@ class Standing:
     waits: str
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Places of a panel: ``taken`` by somebody, of these ``used`` up, of these ``brought`` finished work. ``finished``: all that is here."""
+
+    taken: int
+    finished: int
+    at_work: int
+    used: int
+    brought: int
+
+
 def plan(recruitment: Recruitment, by=None, *, people: int, round_places: int, lost_percent: int) -> PanelPlan:
     """Declare it, or declare it anew."""
     with transaction.atomic():
@@ -61,9 +72,8 @@ def further(people: int, finished: int, at_work: int, lost: float) -> int:
     return max(0, ceil(round((people - finished) / (1 - lost) - at_work, 9)))
 
 
-def standing(made: PanelPlan) -> Standing:
-    """How it stands now."""
-    recruitment = made.recruitment
+def places_taken(recruitment: Recruitment) -> Taken:
+    """Counted from what the panel shows and who is here, each person once."""
     live = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     finished = live.filter(submitted_at__isnull=False, is_late=False, replaced_at=None, withdrawn_at=None).count()
     rows = PanelSubmission.objects.filter(recruitment=recruitment)
@@ -73,16 +83,23 @@ def standing(made: PanelPlan) -> Standing:
     # At work there, or here without the panel's showing it; finished here and not seen there yet.
     inside = live.filter(Q(released_at=None) | Q(submitted_at__isnull=False))
     unseen = inside.filter(~Exists(PanelSubmission.objects.filter(assignment=OuterRef("pk"))))
-    working = rows.filter(state=WORKING).count() + unseen.filter(submitted_at=None).count()
-    taken = used + working + unseen.filter(submitted_at__isnull=False).count()
-    is_measured = used >= MEASURED_FROM
-    lost = (used - brought) / used if is_measured else made.lost_percent / 100
+    at_work = rows.filter(state=WORKING).count() + unseen.filter(submitted_at=None).count()
+    taken = used + at_work + unseen.filter(submitted_at__isnull=False).count()
+    return Taken(taken, finished, at_work, used, brought)
+
+
+def standing(made: PanelPlan) -> Standing:
+    """How it stands now."""
+    recruitment = made.recruitment
+    now = places_taken(recruitment)
+    is_measured = now.used >= MEASURED_FROM
+    lost = (now.used - now.brought) / now.used if is_measured else made.lost_percent / 100
     task = task_of(recruitment)
     places = (task.places or 0) if task else 0
-    figures = (places, taken, finished, working, used, lost, is_measured)
-    if waits := _waits(made, task, taken, lost):
+    figures = (places, now.taken, now.finished, now.at_work, now.used, lost, is_measured)
+    if waits := _waits(made, task, now.taken, lost):
         return Standing(*figures, 0, waits)
-    wanted = min(further(made.people, finished, working, lost), made.round_places)
+    wanted = min(further(made.people, now.finished, now.at_work, lost), made.round_places)
     if not wanted:
         return Standing(*figures, 0, "As many people as were wanted have finished, or are expected to.")
     cap = recruitment.study.cap

@@ -15,7 +15,7 @@ from studies.models import Job, Study
 from ..channels import REGISTRY
 from ..models import Recruitment, Verdict
 from ..verdicts.decide import approve_all
-from . import Busy, Refused, Unclear, pools, rounds
+from . import Busy, Refused, Unclear, alerts, pools, rounds
 from .models import PanelSecret, PanelSubmission
 from .orders import send_due
 from .publishing import tasks_of
@@ -55,8 +55,10 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
         summary = take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
     except ValueError as words:
         raise Silent(str(words)) from words
-    if not is_dry and rounds.advance(recruitment):
-        send_due(recruitment, service, progress)
+    if not is_dry:
+        if rounds.advance(recruitment):
+            send_due(recruitment, service, progress)
+        alerts.note_funds(recruitment, service)
     return summary
 
 

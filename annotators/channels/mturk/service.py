@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from django.conf import settings
 
-from ...panels import APPROVED, REJECTED, SUBMITTED, UNKNOWN, Busy, Refused, Seen, Service, Unclear
+from ...panels import APPROVED, REJECTED, SUBMITTED, UNKNOWN, Busy, Funds, Refused, Seen, Service, Unclear
 from . import question
 from .money import PER_HIT, fee_of, hits_for
 
@@ -154,6 +154,9 @@ class MTurkService(Service):
 
     def balance(self) -> Decimal:
         return Decimal(self._call("get_account_balance")["AvailableBalance"])
+
+    def funds(self) -> Funds:
+        return Funds(self.balance(), "USD")
 
     def check(self) -> str:
         return f"Mechanical Turk, {self.environment}: {self.balance():.2f} USD available"

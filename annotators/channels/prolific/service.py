@@ -15,6 +15,7 @@ from ...panels import (
     UNKNOWN,
     WORKING,
     Busy,
+    Funds,
     Order,
     Refused,
     Seen,
@@ -105,13 +106,18 @@ class ProlificService(Service):
 
     def check(self):
         me = self._get("users/me/")
-        held = me.get("available_balance")
+        held = me.get("available_balance")  # in hundredths
         holds = (
             f"{Decimal(held) / 100:.2f} {me.get('currency_code') or ''}".strip()
             if isinstance(held, int)
             else "an unknown sum"
         )
         return f"{me.get('name') or me.get('email') or me.get('id')}, holding {holds}"
+
+    def funds(self):
+        me = self._get("users/me/")
+        held = me.get("available_balance")
+        return Funds(Decimal(held) / 100, str(me.get("currency_code") or "")) if isinstance(held, int) else None
 
     def submissions(self, task):
         for row in self._pages(f"submissions/?{urlencode({'study': task, 'page': 1, 'page_size': PAGE_SIZE})}"):

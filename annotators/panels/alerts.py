@@ -1,0 +1,166 @@
+"""What a researcher should look at while a panel works, before it costs money or people's time. Said, never acted on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from django.core.cache import cache
+from django.db.models import Max, Sum
+from django.utils import timezone
+
+from studies.models import Batch, Study
+
+from ..channels import REGISTRY
+from ..models import Assignment, Recruitment
+from . import SUBMITTED, Busy, Funds, Refused, Service, Unclear
+from .models import PanelOrder, PanelSubmission, PanelTask
+from .reconcile import LEFT, counts
+from .rounds import places_taken
+
+MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
+# One of ten is no rate yet.
+LEAST_CASES, LEAST_CAME = 2, 8
+QUIET = timedelta(hours=2)
+DECIDES_WITHIN = timedelta(hours=12)
+FUNDS_KEPT = 2 * 3600
+Released = Assignment.Released
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """``words``: what was found; ``advice``: what to do."""
+
+    kind: str
+    words: str
+    advice: str
+
+
+def alerts(recruitment: Recruitment) -> list[Alert]:
+    """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
+    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
+    return [alert for check in checks for alert in check(recruitment)]
+
+
+def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:
+    found = counts(recruitment)
+    of = sum(found.values()) - found.get("working", 0) - found.get("left", 0)
+    advice = {
+        "orphan": "Look at how far they came, and whether the link or a page fails: try it yourself.",
+        "unsent": "Their way back fails: open your own last page, and check the code or the return address at the panel.",
+    }
+    for kind, what in (
+        ("orphan", "sent to the panel and not finished here"),
+        ("unsent", "finished here and not sent to the panel"),
+    ):
+        n = found.get(kind, 0)
+        if n >= LEAST_CASES and n > MOST_UNMATCHED * of:
+            yield Alert(kind, f"{n} of {of} are {what}.", advice[kind])
+
+
+def _returned(recruitment: Recruitment) -> Iterator[Alert]:
+    rows = PanelSubmission.objects.filter(recruitment=recruitment).values_list("annotator", "state")
+    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).exclude(
+        released_reason=Released.FULL
+    )
+    people = {annotator: state in LEFT for annotator, state in rows.order_by("pk")}
+    for annotator, reason, submitted_at in came.order_by("pk").values_list(
+        "annotator", "released_reason", "submitted_at"
+    ):
+        has_left = reason in (Released.RETURNED, Released.EXPIRED) and submitted_at is None
+        people[annotator] = not submitted_at and (has_left or people.get(annotator, False))
+    n = sum(people.values())
+    if len(people) >= LEAST_CAME and n > MOST_RETURNED * len(people):
+        yield Alert(
+            "returned", f"{n} of {len(people)} people gave it back or ran out of time.",
+            "Look where they left: too long, too little pay, a device on which it does not work, or a question that nobody can answer.",
+        )  # fmt: skip
+
+
+def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
+    study, now = recruitment.study, timezone.now()
+    is_open = study.state == Study.State.LAUNCHED and not recruitment.stopped_at
+    is_open &= not (recruitment.opens_at and now < recruitment.opens_at) and not (
+        recruitment.closes_at and now > recruitment.closes_at
+    )
+    tasks = PanelTask.objects.filter(recruitment=recruitment, closed_at=None).aggregate(
+        n=Sum("places"), at=Max("made_at")
+    )
+    if not is_open or tasks["at"] is None:
+        return
+    claims = Batch.objects.filter(study=study, number__lt=study.open_to).aggregate(
+        wanted=Sum("wanted"), claimed=Sum("claimed")
+    )
+    has_place = (claims["claimed"] or 0) < (claims["wanted"] or 0)
+    if not has_place or (tasks["n"] and places_taken(recruitment).taken >= tasks["n"]):
+        return
+    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
+        at=Max("claimed_at")
+    )["at"]
+    # Whoever opens the link late in the day has not been left alone before.
+    since = max(at for at in (came, tasks["at"], recruitment.opens_at) if at)
+    if now - since > QUIET:
+        hours = int((now - since).total_seconds() // 3600)
+        yield Alert(
+            "quiet", f"Nobody has come for {hours} hours, and places are free.",
+            "Is the task still listed at the panel, and does its link open? Old tasks sink in lists: a further round brings it up again.",
+        )  # fmt: skip
+
+
+def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
+    soon = timezone.now() + DECIDES_WITHIN
+    rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=soon)
+    if n := rows.exclude(orders__operation__in=["approve", "reject"]).count():
+        yield Alert(
+            "undecided", f"The panel approves {n} by itself within 12 hours, and nobody has looked at them.",
+            "Approve them, or decide on those that are in doubt.",
+        )  # fmt: skip
+
+
+# Money
+
+
+def note_funds(recruitment: Recruitment, service: Service) -> None:
+    """Remember what the panel says is there, for the next hours. A panel that does not say is no reason to stop."""
+    try:
+        funds = service.funds()
+    except (Refused, Unclear, Busy):
+        return
+    if funds is not None:
+        cache.set(_funds_key(recruitment), (str(funds.amount), funds.currency), FUNDS_KEPT)
+
+
+def _funds_key(recruitment: Recruitment) -> str:
+    return f"heval:panel:funds:{recruitment.pk}"
+
+
+def funds_of(recruitment: Recruitment) -> Funds | None:
+    """What the panel said lately; None where it said nothing."""
+    kept = cache.get(_funds_key(recruitment))
+    return Funds(Decimal(kept[0]), kept[1]) if kept else None
+
+
+def liability(recruitment: Recruitment) -> Decimal:
+    """What is still to be paid: rewards with fees of work that was sent and is not decided, unless the panel put them aside when it
+    published, and bonuses and screen-outs that wait to be sent."""
+    channel, study = REGISTRY[recruitment.channel], recruitment.study
+    waiting = PanelOrder.objects.filter(
+        recruitment=recruitment, state=PanelOrder.State.WAITING, operation__in=["bonus", "screen_out"]
+    )
+    due = sum((Decimal(amount) for amount in waiting.values_list("values__amount", flat=True) if amount), Decimal(0))
+    reward = recruitment.reward if recruitment.reward is not None else study.reward
+    if channel.sets_rewards_aside or reward is None:
+        return due
+    people = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED).count()
+    fees = sum((fee.amount for fee in channel.fees(recruitment, reward, people)), Decimal(0)) if people else Decimal(0)
+    return due + reward * people + fees
+
+
+def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
+    funds, due = funds_of(recruitment), liability(recruitment)
+    currency = recruitment.currency or recruitment.study.currency
+    if funds is not None and funds.currency in ("", currency) and funds.amount < due:
+        yield Alert(
+            "money", f"{due:.2f} {currency} are still to be paid, and the account holds {funds.amount:.2f}.",
+            "Add money at the panel before you approve or pay: it refuses what it cannot pay.",
+        )  # fmt: skip

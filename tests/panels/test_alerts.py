@@ -1,0 +1,172 @@
+"""What stands out while a panel works: said where it matters, and silent where all is well or too little is known."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from annotators import assign
+from annotators.models import Assignment, PanelOrder, PanelSubmission, PanelTask, Recruitment
+from annotators.panels import APPROVED, RETURNED, SUBMITTED, WORKING, Busy, Funds, Seen
+from annotators.panels.alerts import alerts, funds_of, liability, note_funds
+from annotators.panels.orders import give
+from annotators.panels.reconcile import take_in
+from annotators.panels.secrets import keep
+from heval_site import doctor
+from studies import lifecycle
+from tests.admin_pages import logged_in
+from tests.builders import spa_study, user
+from tests.players import claimed
+
+from .pretend import Pretend
+
+pytestmark = pytest.mark.django_db
+PEOPLE = [f"{n:x}f1a" * 6 for n in range(1, 16)]
+
+
+@pytest.fixture
+def recruitment():
+    cache.clear()
+    study = spa_study(user("owner"), target_n=24)
+    made = Recruitment.objects.create(
+        study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
+    )
+    keep(made, {"token": "a-token"})
+    return made
+
+
+def kinds(recruitment) -> list[str]:
+    return [alert.kind for alert in alerts(Recruitment.objects.select_related("study").get(pk=recruitment.pk))]
+
+
+def came(recruitment, *people, finish=True, hours=1) -> list[Assignment]:
+    made = [
+        claimed(recruitment.study, one, recruitment, external_ids={"person": one, "session": f"S{one}"})
+        for one in people
+    ]
+    at = timezone.now() - timedelta(hours=hours)
+    rows = Assignment.objects.filter(pk__in=[one.pk for one in made])
+    rows.update(claimed_at=at, started_at=at, **({"submitted_at": at} if finish else {}))
+    return made
+
+
+def shows(recruitment, people, state=SUBMITTED, **more):
+    take_in(recruitment, [Seen("T", f"S{one}", one, state, **more) for one in people], "service")
+
+
+def test_all_is_well(recruitment):
+    assert kinds(recruitment) == []
+    came(recruitment, *PEOPLE[:10])
+    shows(recruitment, PEOPLE[:10])
+    assert kinds(recruitment) == [] and doctor._panels().status == doctor.OK
+
+
+@pytest.mark.parametrize(("finish", "kind"), [(False, "orphan"), (True, "unsent")])
+def test_differences_above_a_twentieth_are_said_and_one_alone_is_not(recruitment, finish, kind):
+    came(recruitment, *PEOPLE[:10])
+    shows(recruitment, PEOPLE[:10])
+    for n, person in enumerate(PEOPLE[10:12], 1):
+        came(recruitment, person, finish=finish)
+        if kind == "orphan":
+            shows(recruitment, [person])
+        assert kinds(recruitment) == [kind] * (n == 2)
+
+
+def test_returns_above_a_quarter_are_said_of_people_not_of_rows(recruitment):
+    came(recruitment, *PEOPLE[:6])
+    shows(recruitment, PEOPLE[:6])
+    shows(recruitment, PEOPLE[6:8], RETURNED)
+    assert kinds(recruitment) == []  # a quarter is not above it
+    for one in came(recruitment, PEOPLE[8], finish=False):
+        assign.release(one.pk, "returned")
+    assert kinds(recruitment) == ["returned"]
+    # Somebody who returned, came again and finished has not left.
+    came(recruitment, PEOPLE[6])
+    assert kinds(recruitment) == []
+
+
+def test_two_quiet_hours_are_said_while_places_are_free(recruitment):
+    task = PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
+    long_ago = timezone.now() - timedelta(hours=3)
+    assert kinds(recruitment) == []  # just published
+    PanelTask.objects.update(made_at=long_ago)
+    assert kinds(recruitment) == ["quiet"]
+    came(recruitment, PEOPLE[0], hours=1, finish=False)
+    assert kinds(recruitment) == []
+    Assignment.objects.update(claimed_at=long_ago)
+    assert kinds(recruitment) == ["quiet"]
+    for change, back in (
+        ({"stopped_at": timezone.now()}, {"stopped_at": None}),
+        ({"opens_at": timezone.now() - timedelta(minutes=5)}, {"opens_at": None}),
+    ):
+        Recruitment.objects.update(**change)
+        assert kinds(recruitment) == []
+        Recruitment.objects.update(**back)
+    shows(recruitment, PEOPLE[1:4], WORKING)
+    assert kinds(recruitment) == []  # all four are taken
+    PanelTask.objects.filter(pk=task.pk).update(places=9)
+    assert kinds(recruitment) == ["quiet"]
+    lifecycle.pause(recruitment.study)
+    assert kinds(recruitment) == []
+
+
+def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(recruitment):
+    came(recruitment, *PEOPLE[:3], hours=0)
+    now = timezone.now()
+    shows(recruitment, PEOPLE[:1], decides_itself_at=now + timedelta(hours=13))
+    assert kinds(recruitment) == []
+    shows(recruitment, PEOPLE[1:2], decides_itself_at=now + timedelta(hours=11))
+    shows(recruitment, PEOPLE[2:3], APPROVED, decides_itself_at=now)
+    (alert,) = alerts(recruitment)
+    assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 by itself")
+    row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
+    give(recruitment, "approve", "a1", submission=row, message="")
+    assert kinds(recruitment) == []
+
+
+class Account(Pretend):
+    def __init__(self, told):
+        super().__init__()
+        self.told = told
+
+    def funds(self):
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+
+def test_money_is_held_against_what_is_to_be_paid(recruitment):
+    came(recruitment, *PEOPLE[:3])
+    shows(recruitment, PEOPLE[:3])
+    assert liability(recruitment) == 0, "Prolific put the rewards aside when it published"
+    row = PanelSubmission.objects.first()
+    give(recruitment, "bonus", "b1", submission=row, amount="1.50", currency="USD", reason="x")
+    assert liability(recruitment) == Decimal("1.50") and kinds(recruitment) == []
+    for told in (Busy("Later."), None):
+        note_funds(recruitment, Account(told))
+        assert funds_of(recruitment) is None
+    note_funds(recruitment, Account(Funds(Decimal("1.50"), "USD")))
+    assert kinds(recruitment) == []
+    note_funds(recruitment, Account(Funds(Decimal("1.49"), "USD")))
+    assert kinds(recruitment) == ["money"]
+    note_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
+    assert kinds(recruitment) == []  # another currency cannot be compared
+    Recruitment.objects.update(channel="mturk")
+    mturk = Recruitment.objects.select_related("study").get(pk=recruitment.pk)
+    # Three of 2.50 with a fifth on top, and the bonus.
+    assert liability(mturk) == Decimal("10.50")
+    PanelOrder.objects.update(state="done", sent_at=timezone.now(), ended_at=timezone.now())
+    assert liability(mturk) == Decimal("9.00")
+
+
+def test_alerts_stand_on_the_page_and_the_doctor_says_them(recruitment):
+    came(recruitment, *PEOPLE[:10])
+    page = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
+    client = logged_in(user("owner"))
+    assert "10 of 10 are finished here and not sent to the panel" in client.get(page).content.decode()
+    found = doctor._panels()
+    assert found.status == doctor.WARNING and recruitment.key in found.words and "not sent" in found.words
+    shows(recruitment, PEOPLE[:10])
+    assert "Look at this first" not in client.get(page).content.decode()
