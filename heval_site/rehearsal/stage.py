@@ -132,7 +132,8 @@ def played(plan: dict[str, Any], panel: Panel, tell: Callable[..., None]) -> dic
     recruitment = copied(plan)
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, link_base(recruitment))
     panel.behind = stand_in
-    keep(recruitment, stand_in.secrets)
+    # What a page shows to those who completed is there as well where no service is.
+    keep(recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets))
     rehearsal = Rehearsal(recruitment, stand_in, over_http(port, settings.SITE_URL), plan["seed"], tell)
     rehearsal.play(plan["people"])
     for host in dict.fromkeys(guard.refused):

@@ -57,7 +57,7 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     study = study or spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
     recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
-    keep(recruitment, panel.secrets)
+    keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets))
     with panel:
         site.PROLIFIC_API = panel.url if panel.secrets else "https://api.prolific.com"
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)

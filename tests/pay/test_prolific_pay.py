@@ -6,13 +6,13 @@ import pytest
 
 from annotators import assign
 from annotators.channels import REGISTRY
+from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelTask, Payment
 from annotators.panels.orders import decide
 from annotators.pay import book
 from studies import jobs
 from studies.models import Job
 from tests.builders import promised, user
-from tests.panels.fake_prolific import TOKEN, FakeProlific
 from tests.panels.test_whole_way import PEOPLE, came, finished, recruited
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def states():
 
 
 def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
-    with FakeProlific() as fake:
+    with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         recruitment = promised(
             recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ"), screened_out="0.30", withdrawn="share"
