@@ -1,6 +1,7 @@
 """A study is played before anybody is paid: what is expected, what is found where something is wrong, and that nothing stays or leaves."""
 
 import json
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -234,7 +235,15 @@ def test_only_editors_rehearse_and_what_failed_is_told():
     assert "The last rehearsal did not take place" in page and "3 to 200 people, not 1" in page
 
 
-def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders):
+def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders, monkeypatch):
+    started = []
+
+    class Noted(subprocess.Popen):
+        def __init__(self, *arguments, **how):
+            started.append(self)
+            super().__init__(*arguments, **how)
+
+    monkeypatch.setattr(runner.subprocess, "Popen", Noted)
     recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
     with pytest.raises(runner.CannotRehearse, match="ended after 0 seconds"):
         runner.rehearse(recruitment, limit=0)
@@ -244,7 +253,7 @@ def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing
 
     with pytest.raises(jobs.Cancelled):
         runner.rehearse(recruitment, progress=cancel)
-    assert not list(folders.iterdir())
+    assert [child.returncode for child in started] == [-signal.SIGKILL] * 2 and not list(folders.iterdir())
 
 
 def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
