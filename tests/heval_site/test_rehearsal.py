@@ -60,7 +60,7 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
     keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets))
     with panel:
-        site.PROLIFIC_API = panel.url if panel.secrets else "https://api.prolific.com"
+        site.PROLIFIC_API = site.MTURK_ENDPOINT_URL = panel.url
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
         rehearsal.play(people)
     return report_of(rehearsal)
@@ -82,6 +82,31 @@ def test_prolific_without_a_fault(site):
     assert (report["money"]["paid"], report["money"]["rehearsed"]) == (3, "8.00")
     # Those who gave the task back and took it again are no riddle to anybody.
     assert not any("given back at the panel" in row["standing"] for row in report["roles"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["frame", "link"])
+def test_mechanical_turk_without_a_fault(site, variant):
+    """The package waits longer and longer between its five tries of what is put off."""
+    report = played(site, "mturk", {"variant": variant, "submits": ["screened_out", "failed_checks"]}, currency="USD")
+    assert report["is_ok"], report
+    assert {row["key"] for row in report["roles"]} == {role.key for role in ROLES} and len(report["proofs"]) == 6
+    assert report["money"]["fees"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "channel, wanted",
+    [
+        ("open_link", {}), ("invitation", {"people": 20, "days": 0, "revoked": ""}),
+        ("sona", {"site": "x.sona-systems.com", "experiment_id": "12", "credit_token": "abc"}),
+        ("connect", {"return_complete": "https://connect.cloudresearch.com/x?c=1", "return_in_part": "https://connect.cloudresearch.com/x?c=2"}),
+    ],
+)  # fmt: skip
+def test_channels_without_a_service(site, channel, wanted):
+    report = played(site, channel, wanted)
+    assert report["is_ok"], report
+    assert not report["proofs"] and sum(row["people"] for row in report["roles"]) == 11
 
 
 def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
