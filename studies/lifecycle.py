@@ -295,9 +295,13 @@ def _refuse_invalid(selected, columns) -> None:
 
 
 def _refuse_lower_pay(selected, columns) -> None:
-    reward = columns.get("reward")
-    if reward is not None and selected.filter(reward__gt=reward).exists():
-        raise NotNow("Pay can only rise once a study is launched.")
+    """An arm that names no reward pays the study's."""
+    if "reward" not in columns:
+        return
+    for own, studys in selected.values_list("reward", "study__reward"):
+        before, after = (studys if reward is None else reward for reward in (own, columns["reward"]))
+        if (before or 0) > (after or 0):
+            raise NotNow("Pay can only rise once a study is launched.")
 
 
 def unblind(study: Study, by=None, reason: str = "") -> None:

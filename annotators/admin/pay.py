@@ -13,7 +13,8 @@ from studies.admin.access import EDIT, LOOK, may, study_or_404
 from ..channels import REGISTRY
 from ..models import Payment, Recruitment
 from ..panels import work
-from ..panels.reconcile import unseen
+from ..panels.models import PanelSubmission
+from ..panels.reconcile import unseen, with_class
 from ..panels.secrets import NoService, names_kept, service_of
 from ..pay import book, files, hourly, money, promises
 from ..receipts import receipt_of
@@ -173,9 +174,15 @@ class PayPages:
 
 
 def _unsent(recruitment: Recruitment) -> list[Payment]:
-    """Rewards that the panel would pay by approving, of people whose work it never showed."""
-    gone = [assignment for assignment, _ in unseen(recruitment)]
+    """Rewards that the panel would pay by approving, of people who finished here and whose work it does not have."""
+    gone = [assignment.pk for assignment, _ in unseen(recruitment)]
+    left = with_class(recruitment).filter(
+        standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
+    )
+    gone += left.values_list("assignment", flat=True)
+    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=book.SENT).values("assignment")
     rows = book.payments_of(recruitment).filter(assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL)
+    rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
     return list(rows.select_related("assignment").order_by("pk")[:ROWS])
 
 

@@ -25,6 +25,8 @@ from .owed import Owed, owed_to, people_of
 from .promises import NOBODY, terms_of
 
 Kind, Way, State = Payment.Kind, Payment.Way, Payment.State
+# It reached the panel.
+SENT = (SUBMITTED, APPROVED, REJECTED, SCREENED_OUT)
 PROMISED = (Kind.BASE, Kind.OUTCOME, Kind.DIFFERENCE)
 ENDED = {
     PanelOrder.State.DONE: State.PAID,
@@ -277,6 +279,17 @@ def to_pay(recruitment: Recruitment) -> QuerySet[Payment]:
     return payments_of(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
+def submissions_of(rows: Iterable[Payment]) -> dict[int, PanelSubmission]:
+    """The panel's work of each assignment: of several the last that was sent there."""
+    found: dict[int, PanelSubmission] = {}
+    shown = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in rows]).order_by("pk")
+    for one in shown.select_related("assignment", "task"):
+        before = found.get(one.assignment_id)
+        if before is None or one.state in SENT or before.state not in SENT:
+            found[one.assignment_id] = one
+    return found
+
+
 def total_of(rows: Iterable[Payment]) -> Decimal:
     return sum((row.amount for row in rows), NOBODY)
 
@@ -289,10 +302,7 @@ def order(recruitment: Recruitment, can: Collection[str], total: Decimal, by) ->
             raise NotPaid("Nothing is due that could be ordered at the panel.")
         if total_of(rows) != total:
             raise NotPaid(f"It comes to {total_of(rows)} now, and {total} was typed. Nothing was ordered.")
-        about = {
-            one.assignment_id: one
-            for one in PanelSubmission.objects.filter(assignment__in=[row.assignment for row in rows]).select_related("assignment").order_by("pk")
-        }  # fmt: skip
+        about = submissions_of(rows)
         for row in rows:
             values = {"amount": f"{row.amount:.2f}", "currency": row.currency}
             if row.way == Way.BONUS:

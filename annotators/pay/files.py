@@ -9,9 +9,8 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Assignment, Recruitment
 from ..panels import BulkText, Order
-from ..panels.models import PanelSubmission
 from ..receipts import receipt_of
-from .book import REASONS, Extra, is_there, payments_of, to_pay
+from .book import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
 from .models import Payment
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
@@ -112,10 +111,7 @@ def bulk_of(recruitment: Recruitment) -> list[BulkText]:
     """What is due at the panel, as lines for its own forms: of people whom it shows and whose id is known. Who is due several sums is
     one line with their total."""
     rows = list(to_pay(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
-    shown = {
-        one.assignment_id: one
-        for one in PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in rows]).select_related("task").order_by("pk")
-    }  # fmt: skip
+    shown = submissions_of(rows)
     people = panel_ids([one.annotator_id for one in shown.values()])
     sums: dict[tuple[str, str, str, str], Decimal] = {}
     for row in rows:

@@ -177,11 +177,16 @@ def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
     done = submitted(study, "a", recruitment=recruitment)
     book.settle(recruitment)
-    assert "never seen by the panel" not in page(client, recruitment)
+    assert "not with the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
-    assert "never seen by the panel" in page(client, recruitment)
+    assert "not with the panel" in page(client, recruitment)
     base = Payment.objects.get()
+    # The panel has it after all: it is paid there. Given back there, it is not.
+    shown(recruitment, (done, "submitted"))
+    assert "not with the panel" not in page(client, recruitment)
+    shown(recruitment, (done, "returned"))
+    assert "not with the panel" in page(client, recruitment)
     assert "1 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
     assert set(Payment.objects.values_list("kind", "way", "state")) == {
         ("base", "approval", "cancelled"), ("compensation", "hand", "due"),

@@ -166,6 +166,17 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due")] * 2
 
 
+def test_an_arm_that_names_no_pay_is_not_paid_less_than_the_study_by_an_amendment():
+    study = spa_study(user("owner"), target_n=12)
+    arm = Arm.objects.get(study=study)
+    for lower in (Decimal("2.49"), Decimal(0)):
+        with pytest.raises(lifecycle.NotNow, match="Pay can only rise"):
+            lifecycle.amend(study, {"arm": {arm.pk: {"reward": lower}}}, user("owner"), "Cheaper.")
+    lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("2.60")}}}, user("owner"), "Pay rises.")
+    with pytest.raises(lifecycle.NotNow, match="Pay can only rise"):
+        lifecycle.amend(study, {"arm": {arm.pk: {"reward": None}}}, user("owner"), "The study's again.")
+
+
 def shown(recruitment, *states):
     """The panel shows these works; ``states``: (assignment, state)."""
     seen = [

@@ -2,6 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError
 
+from annotators.channels import REGISTRY
 from annotators.models import Recruitment
 from annotators.pay import book, money
 
@@ -17,6 +18,8 @@ class Command(BaseCommand):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
         if recruitment is None:
             raise CommandError(f"There is no link with the key {options['key']}.")
+        if recruitment.channel not in REGISTRY:
+            raise CommandError(f"The channel {recruitment.channel} of this link is not installed.")
         told = book.settle(recruitment, is_dry=options["dry_run"])
         for outcome, n in sorted(told.outcomes.items()):
             if n:
