@@ -1,6 +1,6 @@
 """What somebody who works over days sees of their own work: parts done, begun and still to be had, and what they pay."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -13,6 +13,7 @@ from studies.models import Study
 from . import assign
 from .models import Assignment
 from .offers import Offer, offer_of
+from .pay.promises import Terms, terms_of
 from .receipts import receipt_of
 from .record import standing_of
 
@@ -39,7 +40,11 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
         .select_related("study", "recruitment", "batch__arm")
         .order_by("pk")
     )  # fmt: skip
-    parts = [_part(number, one) for number, one in enumerate(mine, 1)]
+    terms = terms_of(recruitment) if recruitment else None
+    parts = [
+        _part(number, one, terms if recruitment and one.recruitment_id == recruitment.pk else None)
+        for number, one in enumerate(mine, 1)
+    ]
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
@@ -61,10 +66,12 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _part(number: int, one: Assignment) -> Part:
+def _part(number: int, one: Assignment, terms: Terms | None) -> Part:
     words = wording_of(one.study, one.design_id)
     reward = one.recruitment.reward if one.recruitment else None
     offer = offer_of(words, words.arms[one.batch.arm.name], reward)
+    if terms and offer.reward is not None:
+        offer = replace(offer, reward=terms.reward_of(one.design_id, one.batch.arm.name))  # pay may have risen since
     path = f"/p/{one.code}/"
     if one.submitted_at:
         return Part(number, "done", f"{path}done/", offer, one.submitted_at, receipt_of(one.code))

@@ -26,6 +26,7 @@ from annotators.panels.reconcile import take_in
 from annotators.pay import book
 from annotators.pay.book import Extra, NotPaid, order, settle, to_order
 from annotators.pay.promises import is_less, missing, proposed
+from annotators.work import work_of
 from studies import lifecycle
 from studies.models import Arm, AuditEvent, Study
 from tests.annotators.test_races import all_at_once
@@ -163,7 +164,10 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     # The link's own pay goes before the arm's.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.25"))
     settle(recruitment)
-    assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due")] * 2
+    assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due"), ("difference", "0.25", "hand", "due")]
+    # Who has a list of parts reads there what they are paid now.
+    early = Assignment.objects.filter(recruitment=recruitment).select_related("study", "recruitment").first()
+    assert work_of(early)["earned"] == Decimal("3.25")
 
 
 def test_an_arm_that_names_no_pay_is_not_paid_less_than_the_study_by_an_amendment():
