@@ -72,15 +72,14 @@ def push(recruitment: Recruitment, by=None) -> int:
     """Order that they are put on the list, many in one order. Gives how many. Again it orders nobody twice."""
     if not (lists := lists_for(recruitment)):
         return 0
-    pks = list(unlisted(recruitment).order_by("pk").values_list("pk", flat=True))
-    before = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
-    for n, start in enumerate(range(0, len(pks), BATCH), before + 1):
-        people = pks[start : start + BATCH]
-        with transaction.atomic():
+    with transaction.atomic():
+        # One after the other: whoever joined an order that somebody else has sent already would never be listed.
+        Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
+        pks = list(unlisted(recruitment).order_by("pk").values_list("pk", flat=True))
+        before = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
+        for n, start in enumerate(range(0, len(pks), BATCH), before + 1):
             order = give(recruitment, "bar", f"bar-{recruitment.pk}-{n}", by=by, list=lists[0])
-            PanelBar.objects.bulk_create(
-                (PanelBar(order=order, annotator_id=pk) for pk in people), ignore_conflicts=True
-            )
+            PanelBar.objects.bulk_create(PanelBar(order=order, annotator_id=pk) for pk in pks[start : start + BATCH])
     return len(pks)
 
 
