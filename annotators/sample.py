@@ -220,18 +220,25 @@ def described(name: str, kind: str, people: int, values: list[str], shows_small:
             name, kind, people, len(numbers), missing, (), Decimal(median(numbers)), numbers[0], numbers[-1]
         )
     counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
-    hidden = set() if shows_small else {value for value, n in counted if n < SMALL}
-    is_all_hidden = False
-    if len(hidden) == 1:
-        # One hidden count is the sum less the others: the next smallest hides it, or where there is none, how many are missing.
-        others = [value for value, _ in reversed(counted) if value not in hidden]
-        hidden.update(others[:1])
-        is_all_hidden = not others
-    cells = tuple(
-        Cell(value, None, None) if value in hidden else Cell(value, n, round(100 * n / people, 1))
-        for value, n in counted
-    )
-    return Described(name, kind, people, *((None, None) if is_all_hidden else (len(values), missing)), cells)
+    hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL}
+    others = [(value, n) for value, n in reversed(counted) if value not in hidden]
+    # Their sum is what is known less what is shown: more are hidden until it fits more than one count for each.
+    while is_told := bool(hidden) and _are_known(hidden.values()):
+        if not others:
+            break
+        value, n = others.pop(0)
+        hidden[value] = n
+    shown = tuple(Cell(value, n, round(100 * n / people, 1)) for value, n in counted if value not in hidden)
+    # By name: their order by count would tell.
+    cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
+    return Described(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
+
+
+def _are_known(counts: Iterable[int]) -> bool:
+    """Whether counts follow from their sum, for somebody who knows that each is of somebody and that small ones are hidden."""
+    hidden = list(counts)
+    least, most = len(hidden), (SMALL - 1) * len(hidden)
+    return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL and sum(hidden) == most)
 
 
 def as_csv(described_columns: list[Described]) -> str:
