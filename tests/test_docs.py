@@ -11,6 +11,7 @@ from django.test import override_settings
 from django.urls import get_resolver
 
 from heval_site import docs, docs_reference
+from tests.accessibility import TAGS, violations
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = docs.read_pages()
@@ -395,13 +396,6 @@ def test_documentation_is_reached_by_names_alone():
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(browser, live_server):
-    import axe_playwright_python
-
-    axe = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    in_light = (375, "light", {"type": "tag", "values": tags})
-    # In the dark only the colours can be wrong, and three pages have them all.
-    in_dark = (1280, "dark", {"type": "rule", "values": ["color-contrast"]})
     colourful = {"index", "reference/environment", "how-to/write-a-protocol"}
     wrong = []
     context = browser.new_context(viewport={"width": 375, "height": 740})
@@ -410,15 +404,13 @@ def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(browser, liv
         page.set_viewport_size({"width": 375, "height": 740})
         page.emulate_media(color_scheme="light")
         page.goto(live_server.url + docs.address(name))
-        page.evaluate(axe)
         if (over := page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")) > 0:
             wrong.append(f"{name} is {over} px too wide")
-        for size, scheme, rules in (in_light, in_dark) if name in colourful else (in_light,):
-            page.set_viewport_size({"width": size, "height": 800})
-            page.emulate_media(color_scheme=scheme)
-            found = page.evaluate("rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", rules)[
-                "violations"
-            ]
-            wrong += [f"{name} {size} {scheme} {v['id']}: {v['nodes'][0]['html'][:120]}" for v in found]
+        wrong += [f"{name} {found}" for found in violations(page, *TAGS, "best-practice")]
+        # In the dark only the colours can be wrong, and three pages have them all.
+        if name in colourful:
+            page.set_viewport_size({"width": 1280, "height": 800})
+            page.emulate_media(color_scheme="dark")
+            wrong += [f"{name} in the dark {found}" for found in violations(page, rule="color-contrast")]
     context.close()
     assert not wrong

@@ -9,10 +9,10 @@ from django.urls import reverse
 from analysis.runs import run_analysis
 from analysis.simulate import Crowd, simulate_answers
 from studies import jobs
+from tests.accessibility import violations
 from tests.builders import spa_study, user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 # Where a person wants to look at the pages themselves.
 SHOTS = os.environ.get("HEVAL_SHOTS")
 
@@ -34,13 +34,6 @@ def logged_in(browser, client, server, by, **options):
     cookie = client.cookies["heval"]
     context.add_cookies([{"name": "heval", "value": cookie.value, "url": server.url}])
     return context
-
-
-def violations(page):
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
-    return [(one["id"], one["nodes"][0]["html"][:160]) for one in found.response["violations"]]
 
 
 def shot(page, name):

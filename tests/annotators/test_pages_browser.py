@@ -3,9 +3,7 @@
 import re
 import time
 from io import BytesIO
-from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from django.conf import settings
 from PIL import Image
@@ -13,14 +11,13 @@ from PIL import Image
 from annotators.models import Assignment, PageVisit, Response
 from studies.media import encode_image, store
 from studies.models import Output, Prompt
+from tests.accessibility import violations
 from tests.builders import add_survey, launched, panel, spa_draft
 from tests.keyboard import unreached
 from tests.players import submitted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}
 STORY = "When the train came to a halt between two stations nobody spoke at first. " * 12
 
@@ -121,13 +118,6 @@ def until(holds, seconds=8):
 
 def stored() -> dict:
     return {r.slot: r for r in Response.objects.all()}
-
-
-def violations(page) -> list[str]:
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE)  # past the content policy, which lets no page load a script of this kind
-    found = page.evaluate(f"axe.run(document, {{runOnly: {{type: 'tag', values: {TAGS}}}}})")["violations"]
-    return [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
 
 
 def overflow(page) -> int:

@@ -3,9 +3,7 @@
 import os
 import random
 from decimal import Decimal
-from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from django.conf import settings
 from django.db.models.functions import Now
@@ -26,13 +24,12 @@ from studies import audit, lifecycle
 from studies.importing import uploads, work
 from studies.models import Job, StudyMember
 from tests import builders, players
+from tests.accessibility import violations
 from tests.keyboard import unreached
 from tests.panels.pretend import Pretend, speaks
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 WIDTHS = (1280, 375)
 # What sticks out of the page, if it scrolls sideways.
 WIDER = """() => document.documentElement.scrollWidth <= window.innerWidth + 1 ? [] :
@@ -68,13 +65,6 @@ def is_told(line) -> bool:
     return line.type == "error" and "Failed to load" not in line.text  # those are told with their address
 
 
-def faults(page, rules=TAGS) -> list[str]:
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE)
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", rules)["violations"]
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
-
-
 def look(page, url: str, name: str, dark: bool = False) -> list[str]:
     page.goto(url)
     return look_here(page, name, dark)
@@ -84,7 +74,7 @@ def look_here(page, name: str, dark: bool = False) -> list[str]:
     found = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        found += [f"{name} at {width}: {fault}" for fault in faults(page)]
+        found += [f"{name} at {width}: {fault}" for fault in violations(page)]
         found += [f"{name} at {width}: wider than the screen: {one}" for one in page.evaluate(WIDER)]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-{width}.png", full_page=True)
@@ -92,7 +82,7 @@ def look_here(page, name: str, dark: bool = False) -> list[str]:
     if dark:
         page.emulate_media(color_scheme="dark")
         page.wait_for_timeout(400)  # colours fade from one scheme to the other
-        found += [f"{name} in the dark: {fault}" for fault in faults(page, ["color-contrast"])]
+        found += [f"{name} in the dark: {fault}" for fault in violations(page, rule="color-contrast")]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-dark.png", full_page=True)
         page.emulate_media(color_scheme="light")
