@@ -18,7 +18,7 @@ from annotators.panels.work import ask_soon
 from studies import jobs
 from studies.models import AuditEvent, Job, Study
 from tests.admin_pages import logged_in
-from tests.builders import spa_study, user
+from tests.builders import promised, spa_study, user
 from tests.players import claimed, submitted
 
 PUBLISHED = {"title": "t", "description": "d", "minutes": 10, "reward": Decimal("1.25"), "currency": "GBP"}
@@ -36,7 +36,7 @@ def recruitment(db):
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
     keep(made, {"token": TOKEN})
-    return made
+    return promised(made)
 
 
 @pytest.fixture

@@ -16,7 +16,10 @@ from annotators.models import (
     Inquiry,
     OutcomePay,
     PageVisit,
+    PanelBar,
+    PanelEvent,
     PanelOrder,
+    PanelPlan,
     PanelSecret,
     PanelSubmission,
     PanelTask,
@@ -24,6 +27,8 @@ from annotators.models import (
     Recruitment,
     RecruitmentArm,
     Response,
+    SampleColumn,
+    SampleValue,
     Verdict,
 )
 from studies.models import (
@@ -267,6 +272,20 @@ CASES = {
     "panel_order_operation_is_known": lambda w: order(w, operation="steal"),
     "panel_order_that_left_has_a_time": lambda w: order(w, state="sent"),
     "panel_order_that_ended_has_a_time": lambda w: order(w, state="done", sent_at=NOW),
+    "panel_plan_is_of_people": lambda w: PanelPlan(recruitment=w["recruitment"], people=0, round_places=1),
+    "panel_bar_once_per_order": lambda w: (
+        (bar := PanelBar(order=saved(order(w, token="b")), annotator=w["annotator"])).save()
+        or PanelBar(order=bar.order, annotator=w["annotator"])
+    ),
+    "panel_event_once_per_source": lambda w: (
+        PanelEvent(source="s", external_id="e").save() or PanelEvent(source="s", external_id="e")
+    ),
+    "sample_column_once_per_study": lambda w: column(w).save() or column(w),
+    "sample_value_once_per_person": lambda w: (
+        (value := SampleValue(column=saved(column(w)), annotator=w["annotator"], value="42")).save()
+        or SampleValue(column=value.column, annotator=w["annotator"], value="43")
+    ),
+    "sample_value_says_something": lambda w: SampleValue(column=saved(column(w)), annotator=w["annotator"], value=""),
     "outcome_pay_once_per_recruitment": lambda w: outcome_pay(w).save() or outcome_pay(w),
     "outcome_pay_is_of_a_known_outcome_and_rule": lambda w: outcome_pay(w, rule="whim"),
     "outcome_pay_has_an_amount_exactly_where_its_rule_is_one": lambda w: outcome_pay(w, amount=1),
@@ -365,6 +384,15 @@ def appeal(w, **columns):
 
 def order(w, **columns):
     return PanelOrder(**{"recruitment": w["recruitment"], "operation": "stop", "token": "t"} | columns)
+
+
+def saved(row):
+    row.save()
+    return row
+
+
+def column(w):
+    return SampleColumn(study=w["study"], name="Age", kind="number")
 
 
 def outcome_pay(w, **columns):
