@@ -47,6 +47,8 @@ _PREPARE = """() => {
 _END = """() => {
   const { name, top, before, seen, wrong } = window.walked;
   top.remove();
+  // What is in sight only while it has the focus would move the page under the next click.
+  document.activeElement?.blur();
   window.removeEventListener("keydown", window.walked.press, true);
   const group = (one) => one.type === "radio" && one.name ? (one.form?.id ?? "") + "/" + one.name : null;
   const groups = new Set([...seen].map(group).filter(Boolean));
