@@ -85,7 +85,7 @@ def work(job: Job, progress) -> dict:
 def look(recruitment: Recruitment, service: Service, progress) -> Looked:
     """Read each submission that something was told of once, and write down what holds. Raises Silent."""
     # Who started is kept out of what else is published, while the panel listens anyway.
-    pools.push(recruitment)
+    pools.keep_up(recruitment)
     send_due(recruitment, service, progress)
     told = list(untold(recruitment)[:AT_ONCE])
     came = arrivals.unasked([recruitment])

@@ -83,6 +83,13 @@ def push(recruitment: Recruitment, by=None) -> int:
     return len(pks)
 
 
+def keep_up(recruitment: Recruitment) -> int:
+    """The same while people come, where something was published from here: what was made at the panel by hand carries no list of ours."""
+    published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
+    is_published = published.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED]).exists()
+    return push(recruitment) if is_published else 0
+
+
 def standing(recruitment: Recruitment) -> dict[str, int]:
     """How many people are on the panel's list by our orders, and how many orders of that were refused or are unclear."""
     ours = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")

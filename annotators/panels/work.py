@@ -36,7 +36,7 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
     service = service_of(recruitment)
     if not is_dry:
-        pools.push(recruitment)
+        pools.keep_up(recruitment)
         send_due(recruitment, service, progress)
     is_shown = REGISTRY[recruitment.channel].shows_submissions
     tasks = list(tasks_of(recruitment).values_list("external_id", flat=True)) if is_shown else []

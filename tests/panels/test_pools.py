@@ -134,6 +134,13 @@ def test_a_panel_without_lists_is_ordered_nothing():
     assert push(here) == 0 and not PanelOrder.objects.exists()
 
 
+def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
+    study = spa_study(user("owner"), target_n=12)
+    here = link(study)
+    known(claimed(study, PEOPLE[0], here), PEOPLE[0])
+    assert pools.keep_up(here) == 0 and not PanelOrder.objects.exists()
+
+
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url

@@ -232,7 +232,7 @@ class MTurkService(Service):
             "Title": values["title"][:LONGEST_TITLE], "Description": values["description"][:LONGEST_DESCRIPTION],
             "Reward": f"{reward:.2f}", "AutoApprovalDelayInSeconds": DECIDES_ITSELF_AFTER,
             "AssignmentDurationInSeconds": max(3 * 60 * int(values.get("minutes") or 0), LEAST_DURATION),
-            "QualificationRequirements": self._requirements(values["lists"]),
+            "QualificationRequirements": self._requirements(values.get("lists") or ()),
         }  # fmt: skip
         if keywords := self.wanted.get("keywords"):
             asked["Keywords"] = keywords

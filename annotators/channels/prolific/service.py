@@ -191,7 +191,7 @@ class ProlificService(Service):
             "submissions_config": {"max_submissions_per_participant": 1, "max_concurrent_submissions": -1},
         }  # fmt: skip
         groups = [group for group in [self.settings.get("barred_group")] if group] + [
-            self._group(name) for name in values["lists"]
+            self._group(name) for name in values.get("lists") or ()
         ]
         if groups:
             # Who is added later is kept out too: Prolific looks at the groups' members of the moment.
