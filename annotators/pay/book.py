@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from studies import audit
 
 from ..channels import REGISTRY
-from ..models import Assignment, PanelIdentity, Recruitment
+from ..models import Assignment, PanelIdentity, Recruitment, Verdict
 from ..panels import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from ..panels.models import PanelOrder, PanelSubmission
 from ..panels.orders import give
@@ -88,7 +88,7 @@ def settle(recruitment: Recruitment, by=None, is_dry: bool = False) -> Settled:
 
 
 class _Look:
-    """One look at a link's people, under its lock: three reads, whatever their number."""
+    """One look at a link's people, under its lock: four reads, whatever their number."""
 
     def __init__(self, recruitment: Recruitment, by):
         self.recruitment, self.by = recruitment, by
@@ -103,6 +103,13 @@ class _Look:
         for assignment, state, task in seen.values_list("assignment", "state", "task__external_id"):
             self.shown[assignment].add(state)
             self.task_of[assignment] = task or ""
+        # Where the panel is told of a rejection, what it shows of it counts; elsewhere the decision does.
+        told_there = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
+        rejected = Verdict.objects.filter(
+            ~Exists(told_there), kind=Verdict.Kind.REJECT, reversed_by=None, assignment__recruitment=recruitment
+        )
+        for assignment in rejected.values_list("assignment", flat=True):
+            self.shown[assignment].add(REJECTED)
         published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=PanelOrder.State.DONE)
         told = published.order_by("pk").values_list("result", "values")
         self.listed = {str(result.get("task")): Decimal(values["reward"]) for result, values in told}

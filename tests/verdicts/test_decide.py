@@ -1,5 +1,7 @@
 """Decisions about pay: what may be refused, on what evidence, and what becomes of it at the panel."""
 
+from decimal import Decimal
+
 import pytest
 from django.utils import timezone
 
@@ -194,6 +196,8 @@ def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, dj
     assert Verdict.objects.filter(kind="approve", by=user("owner")).count() == PanelOrder.objects.count() == 3
     assert AuditEvent.objects.filter(verb="order approve").count() == 3
     assert approve_matched(recruitment, user("owner")) == 0 and PanelOrder.objects.count() == 3
+    with pytest.raises(ValueError, match="Somebody approves"):
+        approve_matched(recruitment, None)
 
 
 def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
@@ -256,3 +260,17 @@ def test_times_are_said_in_words():
         "1 minute",
         "2 minutes and 5 seconds",
     ]
+
+
+def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
+    keep(recruitment, {"token": ""})  # decided here, and told there by hand
+    one = sent(recruitment, "W1")
+    settle(recruitment)
+    assert Payment.objects.get().state == "due"
+    verdict = reject(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
+    settle(recruitment)
+    assert Payment.objects.get().state == "cancelled" and not PanelOrder.objects.exists()
+    reverse(verdict, user("colleague"))
+    settle(recruitment)
+    standing = Payment.objects.exclude(state="cancelled").get()
+    assert (standing.kind, standing.amount, standing.state) == ("compensation", Decimal("2.50"), "due")
