@@ -12,7 +12,7 @@ COMMANDS = {
     "import": "read a study, stimuli or old answers from files",
     "export": "write a study's answers, or the whole of it, to files",
     "simulate": "play a study with robots of known preferences",
-    "rehearse": "play a whole study against a stand-in of its panel, before anybody is paid",
+    "rehearse": "play a study at a stand-in of its panel, before anybody is paid",
     "reconcile": "read what a panel shows, from its service or its file",
     "pay": "write down what is due to a link's people, or only say it",
     "analyse": "run an analysis and print its numbers",

@@ -17,13 +17,15 @@ from django.urls import reverse
 from analysis.simulate import Crowd, Robot, World, default_preferences
 from annotators import assign
 from annotators.channels import OUTCOMES, REGISTRY
-from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment
-from annotators.panels import publishing, work
-from annotators.panels.orders import give
+from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
+from annotators.panels import REJECTED, publishing, work
 from annotators.panels.reconcile import CLASSES, unseen, with_class
 from annotators.panels.stand_in import StandIn, Visit, Way
+from annotators.pay import book
+from annotators.pay.telling import pay_of
 from annotators.receipts import receipt_of
 from annotators.record import standing_of
+from annotators.verdicts.decide import reject, work_of_submission
 from studies import jobs, lifecycle
 from studies.models import Job, Study
 
@@ -56,6 +58,7 @@ class Person:
     here: str = ""
     there: str = ""
     standing: str = ""
+    pay: str = ""
 
     def note(self, words: str) -> None:
         if words not in self.wrong:
@@ -390,7 +393,7 @@ class Rehearsal:
 
     def _asked(self, **how) -> Job:
         """As the job does it every five minutes."""
-        job = jobs.submit(work.KIND, study=self.study, recruitment=self.recruitment.pk, **how)
+        job = jobs.submit(work.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
         jobs.run(job.pk)
         job.refresh_from_db()
         return job
@@ -426,8 +429,7 @@ class Rehearsal:
         service_can = self._service_can()
         for person in self.people:
             if person.role.key == "rejected" and (row := self._row_of(person)) and row.standing == "matched":
-                category = list(self.channel.refusals.categories)[-1]
-                give(self.recruitment, "reject", f"reject-{row.pk}", submission=row, category=category, message=REASON)
+                self._rejected(row)
         self._asked()
         waiting = sum(row.standing == "matched" for row in self._rows())
         if waiting:
@@ -443,28 +445,36 @@ class Rehearsal:
                 done.count() == waiting,
                 f"an approval lost its reply: {waiting} were ordered, and each was carried out once",
             )
-        if "bonus" in service_can:
-            self._bonus_paid()
+        self._paid(service_can)
 
     def _service_can(self) -> frozenset[str]:
         from annotators.panels.secrets import service_of
 
         return service_of(self.recruitment).can
 
-    def _bonus_paid(self) -> None:
+    def _rejected(self, row: PanelSubmission) -> None:
+        """By the decision that the page makes, with what it demands."""
+        category = list(self.channel.refusals.categories)[-1]
+        try:
+            reject(work_of_submission(self.recruitment, row.pk), category, REASON, self.study.owner, "A rehearsal.")
+        except lifecycle.NotNow as words:
+            self.faults.append(f"Nobody could be rejected: {words}")
+
+    def _paid(self, service_can: frozenset[str]) -> None:
+        """A bonus is added, and what is due is ordered for the total that somebody would type back."""
         person = next((one for one in self.people if one.role.key == "finishes" and self._row_of(one)), None)
-        if person is None:
-            return
-        before = self.panel.bonus(person.visit)
-        row = self._row_of(person)
-        give(
-            self.recruitment, "bonus", f"bonus-{row.pk}", submission=row, amount=f"{BONUS:.2f}", currency=self.currency,
-            reason="Thank you for the care.",
-        )  # fmt: skip
+        before = self.panel.bonus(person.visit) if person else None
+        if person and "bonus" in service_can:
+            extra = book.Extra(self._assignment_of(person), BONUS, "Thank you for the care.")
+            book.add(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
+        if due := list(book.to_order(self.recruitment, service_can)):
+            book.order(self.recruitment, service_can, book.total_of(due), self.study.owner)
         for _ in range(2):
             self._asked()
             self._soon()
-        self._held(self.panel.bonus(person.visit) - before == BONUS, f"a bonus of {BONUS} {self.currency} is paid once")
+        if person and "bonus" in service_can:
+            paid = self.panel.bonus(person.visit) - before
+            self._held(paid == BONUS, f"a bonus of {BONUS} {self.currency} is paid once")
 
     def _stopped(self) -> None:
         for task in publishing.tasks_of(self.recruitment):
@@ -482,6 +492,7 @@ class Rehearsal:
 
     def _compared(self) -> None:
         unsent = {one.code for one, _ in unseen(self.recruitment)} if self.has_service else set()
+        book.settle(self.recruitment)
         for person in self.people:
             mine = self._assignment_of(person)
             person.here = (
@@ -492,6 +503,8 @@ class Rehearsal:
                 row = self._row_of(person)
                 person.standing = row.standing if row else "unsent" if mine and mine.code in unsent else ""
             self._judge(person, mine)
+            if mine is not None:
+                self._judge_pay(person, mine)
         if wrong := assign.miscounted_batches():
             self.faults.append(f"{len(wrong)} batches count other places than are held.")
         twice = (
@@ -531,6 +544,17 @@ class Rehearsal:
             and mine.trust != Assignment.Trust.CONFIRMED
         ):
             person.note("The panel shows their work, and it does not count as confirmed.")
+
+    def _judge_pay(self, person: Person, mine: Assignment) -> None:
+        """What stands in the book for them is what their last page promised; who is rejected is promised nothing."""
+        rows = Payment.objects.filter(assignment=mine).exclude(state__in=["failed", "cancelled"]).order_by("pk")
+        standing = list(rows)
+        person.pay = ", ".join(f"{row.amount:.2f} {row.currency} {row.get_state_display()}" for row in standing)
+        told = None if person.there == REJECTED else pay_of(mine)
+        promised = told.amount if told else Decimal(0)
+        written = book.total_of(row for row in standing if row.kind in Payment.COVERING)
+        if written != promised:
+            person.note(f"They are promised {promised:.2f} {self.currency}, and {written:.2f} stands in the book.")
 
 
 def link_base(recruitment: Recruitment) -> str:

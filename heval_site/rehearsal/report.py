@@ -37,7 +37,7 @@ def _row(people: list[Person]) -> dict[str, Any]:
         "there": _counted(person.there.replace("_", " ") for person in people),
         "here": _counted(person.here.replace("_", " ") for person in people),
         "standing": _counted(CLASSES[person.standing][0] for person in people if person.standing),
-        "wrong": wrong, "is_ok": not wrong,
+        "pay": _counted(person.pay for person in people), "wrong": wrong, "is_ok": not wrong,
     }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     for row in report["roles"]:
         yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['who']}"
         told = [("told", row["told"]), ("sent to", row["sent"]), ("at the panel", row["there"]), ("here", row["here"])]
-        told.append(("reconciled", row["standing"]))
+        told += [("reconciled", row["standing"]), ("pay", row["pay"])]
         yield "        " + "; ".join(f"{what}: {words}" for what, words in told if words)
         yield from (f"        ! {words}" for words in row["wrong"])
     for head, key in (

@@ -59,6 +59,10 @@ FIELD = {
     "a run is stopped, people are in the middle": [
         "panels/test_field::test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes",
     ],
+    "who could not submit cannot be paid": [
+        "pay/test_book::test_compensation_stands_in_place_of_an_approval_that_cannot_come",
+        "pay/test_admin_pay::test_who_never_reached_the_panel_is_paid_by_hand",
+    ],
     "unfinished work is counted": [
         "annotators/test_assign::test_the_sweeper_releases_what_is_over_and_nothing_else",
         "annotators/test_tasks::test_a_wrong_count_is_found",
@@ -93,6 +97,8 @@ FIELD = {
     "one worker in several tasks or versions": [
         "annotators/test_assign::test_people_of_the_origin_and_of_the_group_are_kept_out",
         "annotators/test_assign::test_who_has_done_it_is_told_so_and_finds_the_receipt",
+        "panels/test_pools::test_at_prolific_those_of_the_first_study_do_not_see_the_second",
+        "panels/test_pools::test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have",
     ],
     "a browser's copy of an earlier run": [
         "annotators/test_pages_browser::test_what_the_server_never_had_comes_back_from_the_browsers_own_copy",
@@ -116,6 +122,10 @@ FIELD = {
         "panels/test_reconcile::test_people_are_found_by_their_receipt_where_the_link_had_no_id",
         "panels/test_reconcile::test_each_row_of_the_table_and_the_second_look_changes_nothing",
     ],
+    "a submission without a code holds the study up": [
+        "verdicts/test_decide::test_a_return_is_asked_for_once_and_only_where_the_panel_can",
+        "verdicts/test_decide::test_a_category_is_open_where_its_evidence_is_there",
+    ],
     "states that nobody documented": [
         "panels/test_prolific_service::test_states_are_mapped_and_a_new_word_changes_nothing",
         "panels/test_prolific_service::test_who_is_on_the_way_back_is_approved_a_little_later",
@@ -132,6 +142,24 @@ FIELD = {
     "the panel changes how codes work": [
         "panels/test_connect::test_a_code_is_shown_beside_the_way_to_connect",
         "panels/test_prolific_channel::test_without_a_code_people_get_to_prolific_all_the_same",
+    ],
+    "work that is unknown here is rejected": ["verdicts/test_decide::test_whom_nobody_can_reject"],
+    "excluded is taken for rejected": [
+        "verdicts/test_decide::test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same",
+    ],
+    "a message is forged, comes twice or out of order": [
+        "panels/test_hooks::test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing",
+        "panels/test_hooks::test_a_signed_message_is_written_down_once_and_holds_nobodys_id",
+        "panels/test_hooks::test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_order",
+    ],
+    "an id is typed in": ["panels/test_arrivals::test_doubts_reach_the_researcher_and_nobody_is_refused"],
+    "who leaves is not paid": [
+        "pay/test_promises::test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid",
+        "verdicts/test_appeals::test_who_withdrew_after_the_end_keeps_pay_reason_and_appeal",
+    ],
+    "paid twice": [
+        "pay/test_book::test_two_looks_at_once_write_it_down_once",
+        "pay/test_book::test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid",
     ],
     "published and badly paid": [
         "panels/test_publishing::test_warnings_compare_what_is_offered_with_what_was_declared",
