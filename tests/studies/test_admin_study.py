@@ -329,7 +329,7 @@ def test_every_page_leads_to_pages_that_are_there(client, study):
 
 def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client, study):
     html = save(client, study, language="klingon!", **{"systems-0-name": ""}).content.decode()
-    listed = html.partition('<ul class="refused">')[2].partition("</ul>")[0]
+    listed = html.partition('<ul class="refused" tabindex="-1" autofocus>')[2].partition("</ul>")[0]
     assert 'href="#id_language"' in listed and 'href="#id_systems-0-name"' in listed
     assert f"<h1>{study.title}</h1>" in html
 
