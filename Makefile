@@ -6,7 +6,7 @@ HEVAL := $(BIN)/python -m heval_site.cli
 # Where `make demo` and `make up` keep database, media and secrets.
 export HEVAL_HOME ?= $(CURDIR)/state
 # What asks the database in its own way: places, answers, pay, guards, drawing, jobs, imports, exports, snapshots, the report.
-POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_import_answers.py tests/annotators/test_races.py \
+POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_import_answers.py tests/annotators/test_indexes.py tests/annotators/test_races.py \
 	tests/annotators/test_prepared.py tests/annotators/test_record.py tests/annotators/test_settle.py tests/annotators/test_tasks.py tests/pay/test_book.py \
 	tests/panels/test_orders.py tests/panels/test_reconcile.py tests/verdicts \
 	tests/heval_site --ignore=tests/heval_site/test_rehearsal.py \

@@ -137,8 +137,9 @@ class Assignment(models.Model):
         WITHDRAWN = "withdrawn"
 
     code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
-    study = link(Study, "assignments")
-    batch = optional_link(Batch, "assignments")
+    # Found by the constraints below, which begin with them: each further index is a page written with every answer.
+    study = link(Study, "assignments", db_index=False)
+    batch = optional_link(Batch, "assignments", db_index=False)
     annotator = link(Annotator, "assignments")
     recruitment = optional_link(Recruitment, "assignments")
     external_ids = models.JSONField(default=dict, blank=True)
@@ -195,14 +196,8 @@ class Assignment(models.Model):
             ),
             CheckConstraint(name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")),
         ]  # fmt: skip
-        indexes = [
-            models.Index(
-                fields=["study", "reserved_until"],
-                condition=Q(released_at=None, submitted_at=None),
-                name="assignment_live",
-            ),
-            models.Index(fields=["study", "submitted_at"], name="assignment_submitted"),
-        ]
+        # No index holds what every page changes (``reserved_until``): PostgreSQL then writes the row alone.
+        indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]
 
     def __str__(self):
         return self.code[:8]
@@ -211,7 +206,7 @@ class Assignment(models.Model):
 class PageVisit(models.Model):
     """A page that an annotator was shown. ``shown`` is written once, at first sight; the draft until it is recorded."""
 
-    assignment = link(Assignment, "visits")
+    assignment = link(Assignment, "visits", db_index=False)
     key = models.CharField(max_length=40)
     shown = models.JSONField(default=dict)
     layout = models.CharField(max_length=10, blank=True)
@@ -239,13 +234,13 @@ class Response(AppendOnlyModel):
 
     erasable = frozenset({"text", "value", "chosen", "choice", "part", "skip_reason", "erased_at"})
 
-    assignment = link(Assignment, "responses")
+    assignment = link(Assignment, "responses", db_index=False)
     question = link(Question, "responses")
-    item = optional_link(Item, "responses")
-    exposure = optional_link(Exposure, "responses")
+    item = optional_link(Item, "responses", db_index=False)
+    exposure = optional_link(Exposure, "responses", db_index=False)
     slot = models.CharField(max_length=60)
     value = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
-    chosen = optional_link(Exposure, "chosen_in")
+    chosen = optional_link(Exposure, "chosen_in", db_index=False)
     choice = models.CharField(max_length=50, blank=True)
     part = models.CharField(max_length=50, blank=True)
     text = models.TextField(blank=True)
@@ -269,6 +264,11 @@ class Response(AppendOnlyModel):
                 condition=Q(exposure=None) | Q(item__isnull=False),
             ),
         ]  # fmt: skip
+        # Most answers leave some of these empty, and stand in no index for it.
+        indexes = [
+            models.Index(fields=[name], condition=Q(**{f"{name}__isnull": False}), name=f"response_by_{name}")
+            for name in ("item", "exposure", "chosen")
+        ]
 
     def __str__(self):
         return self.slot
