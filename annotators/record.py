@@ -408,9 +408,9 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
     }
     if sum(len(value) for values in kept.values() for value in values) > DRAFT_LIMIT or len(kept) > 1000:
         return False
-    open_visit = PageVisit.objects.filter(
-        assignment=assignment, key=key, recorded_at=None, assignment__withdrawn_at=None, assignment__submitted_at=None
-    )
+    # No join: the database looks at these conditions again when it had to wait for the row.
+    at_work = Assignment.objects.filter(pk=assignment.pk, withdrawn_at=None, submitted_at=None)
+    open_visit = PageVisit.objects.filter(assignment__in=at_work, key=key, recorded_at=None)
     changes: dict[str, Any] = {"draft": kept}
     if data.get("layout") in ("side", "one"):
         changes["layout"] = data["layout"]

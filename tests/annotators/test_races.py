@@ -11,8 +11,8 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from annotators import assign
-from annotators.models import Assignment, Response
-from annotators.record import Closed, Conflict, Elsewhere, record_page, standing_of
+from annotators.models import Assignment, PageVisit, Response
+from annotators.record import Closed, Conflict, Elsewhere, record_page, save_draft, standing_of
 from studies.models import Batch
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
@@ -102,6 +102,26 @@ def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
     assert sorted(places_by_arm(study).values()) == [8, 8, 8, 8]
     arms = Assignment.objects.filter(study=study).values_list("annotator", "batch__arm").distinct()
     assert arms.count() == Assignment.objects.filter(study=study).values("annotator").distinct().count()
+
+
+def test_a_page_that_is_sent_while_its_draft_is_being_saved_is_stored_whole():
+    study = spa_study(target_n=8)
+    begun = [submitted(study, f"w{n}", until="s2.ask") for n in range(8)]
+    sent = {one.pk: form(**plausible(open_page(one)[2], random.Random(one.pk))) for one in begun}
+
+    def acts(at):
+        pk, is_draft = at
+        assignment = Assignment.objects.select_related("study").get(pk=pk)
+        if is_draft:
+            return save_draft(assignment, "s2.ask", sent[pk]) and "saved"
+        return record_page(assignment, "s2.ask", sent[pk]).following
+
+    acting = [(one.pk, is_draft) for one in begun for is_draft in (True, False, True)]
+    outcomes = Counter(all_at_once(acts, acting, 12))
+    assert outcomes["s3.p1"] == 8 and set(outcomes) <= {"s3.p1", "saved", False}
+    for visit in PageVisit.objects.filter(assignment__in=begun, key="s2.ask"):
+        assert visit.recorded_at and visit.draft is None
+    assert Response.objects.filter(assignment__in=begun, slot__startswith="s2.").count() == 8 * 4
 
 
 def test_a_page_sent_by_many_at_once_is_stored_once():
