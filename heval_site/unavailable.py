@@ -23,6 +23,10 @@ class NotUtf8(BadRequest):
     """The request names another character set."""
 
 
+class CutOff(BadRequest):
+    """The connection ended before all had come that was announced."""
+
+
 class Unavailable:
     """Answers when a view met a database that cannot be used. It adds nothing to a request that goes well."""
 
@@ -99,6 +103,8 @@ def bad_request(request, exception=None):
         detail = f"More than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MB were sent at once. Send it in parts."
     elif isinstance(exception, NotUtf8):
         detail = "It was sent in another character set than UTF-8."
+    elif isinstance(exception, CutOff):
+        detail = "The connection ended before all of it had come. Nothing of it was stored; please send it again."
     else:
         return answer_of(request, 400, title="This request was not understood")
     return answer_of(request, 400, title="This was not taken", detail=detail)

@@ -6,6 +6,7 @@ With the faults that a test of the application alone can bring about.
 import random
 from datetime import timedelta
 from decimal import Decimal
+from io import BytesIO
 from urllib.parse import urlencode
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.test import Client, RequestFactory
+from django.test.client import encode_multipart
 
 from annotators import assign, tasks
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
@@ -142,15 +144,43 @@ def test_a_form_that_no_page_sends_is_answered_in_words_and_the_page_stays_open(
     assert {row.slot: row.value for row in stored} == {slot: Decimal(value) for slot, value in good.items()}
 
 
+def served(environ):
+    """As a server makes the request: Django's own client makes it in another way."""
+    from heval_site.wsgi import Application, Request
+
+    application = Application()
+    return application.get_response(Request(environ))
+
+
+class ByPieces(BytesIO):
+    """What arrives in several packets."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 7))
+
+
+@pytest.mark.parametrize("kind", [FORM, "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("stream", [BytesIO, ByPieces])
+def test_an_answer_that_was_cut_off_on_its_way_is_not_taken_for_a_shorter_one(study, kind, stream):
+    assignment, address, good = at_questions(study)
+    sent = urlencode(good).encode() if kind == FORM else encode_multipart("x", good)
+    environ = RequestFactory().generic("POST", address, sent, kind).environ
+    for missing in (1, len(sent) - 1):
+        environ["wsgi.input"] = stream(sent[:-missing])
+        response = served(environ)
+        assert response.status_code == 400 and "before all of it had come" in words_of(response)
+        assert not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
+    environ["wsgi.input"] = stream(sent)
+    assert served(environ).status_code == 302
+
+
 @pytest.mark.parametrize("charset", ["rot13", "undefined", "idna", "utf-16", "latin-1"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_character_set_that_is_another_is_refused_before_anything_is_read(charset, method):
     """As a server makes the request: Django reads the address's parameters meanwhile, where no error page would answer."""
-    from heval_site.wsgi import application
-
     environ = RequestFactory().generic(method, "/e/some-key/?who=%C3%A4", b"agree=1", FORM).environ
     environ["CONTENT_TYPE"] = f"{FORM}; charset={charset}"
-    response = application.get_response(application.request_class(environ))
+    response = served(environ)
     assert response.status_code == 400 and "another character set than UTF-8" in words_of(response)
 
 
