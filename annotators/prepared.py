@@ -5,16 +5,26 @@ answer. The few statements of every page are still written in the ORM's words; t
 by a plain cursor from then on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Model
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import Field, Model
 from django.db.models.sql import UpdateQuery
 
 SYNCHRONOUS_NORMAL = 1
+INSERTED = "{insert} VALUES {places}"
+INSERTED_UNLESS_THERE = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
+# The same on PostgreSQL, without waiting for its disk.
+INSERTED_LIGHTLY = (
+    "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) "
+    "{insert} SELECT {row} FROM light ON CONFLICT DO NOTHING"
+)
+# The parts of a statement on PostgreSQL of which each waits for the one before it.
+AFTER = " AND EXISTS (SELECT 1 FROM done{})"
+INSERTED_AFTER = "{{insert}} SELECT new.* FROM (VALUES {{places}}) AS new, done{}"
+COUNTED = "(SELECT count(*) FROM done{})"
 # What stands for a value while a statement is compiled: found again among the parameters.
 STAND_INS: dict[type, Callable[[int], Any]] = {int: lambda n: 7_310_000_000 + n, str: lambda n: f"stand-in {n}"}
 
@@ -44,27 +54,30 @@ class _Prepared:
     def converters(compiler) -> tuple:
         return ()
 
+    def parameters(self, values: Sequence[Any]) -> list[Any]:
+        return [constant if place is None else values[place] for place, constant in self.compiled[1]]
+
     def run(self, cursor, values: Sequence[Any]) -> None:
-        sql, origins, _ = self.compiled
-        cursor.execute(sql, [constant if place is None else values[place] for place, constant in origins])
+        cursor.execute(self.compiled[0], self.parameters(values))
 
 
 class Select(_Prepared):
     """``build`` gives a QuerySet of ``values_list``; calling gives its rows."""
 
     def __call__(self, *values: Any) -> list[tuple]:
+        connection = connections[DEFAULT_DB_ALIAS]
         with connection.cursor() as cursor:
             self.run(cursor, values)
             rows = cursor.fetchall()
         converters = self.compiled[2]
-        return [self._converted(row, converters) for row in rows] if converters else rows
+        return [self._converted(row, converters, connection) for row in rows] if converters else rows
 
     @staticmethod
     def converters(compiler) -> tuple:
         return tuple(compiler.get_converters([selected for selected, *_ in compiler.select]).items())
 
     @staticmethod
-    def _converted(row: tuple, converters: tuple) -> tuple:
+    def _converted(row: tuple, converters: tuple, connection) -> tuple:
         values = list(row)
         for place, (functions, expression) in converters:
             for function in functions:
@@ -76,7 +89,7 @@ class Update(_Prepared):
     """``build`` gives a QuerySet and the columns to set; calling gives the number of rows that it found."""
 
     def __call__(self, *values: Any) -> int:
-        with connection.cursor() as cursor:
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
             self.run(cursor, values)
             return cursor.rowcount
 
@@ -89,26 +102,16 @@ class Update(_Prepared):
 
 
 @lru_cache(maxsize=256)
-def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str) -> str:
+def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str, is_typed: bool = False) -> str:
     # Names of our own tables and columns, and nothing that came from outside.
+    connection = connections[DEFAULT_DB_ALIAS]
     quoted = connection.ops.quote_name
-    names = ", ".join(quoted(model._meta.get_field(name).column) for name in columns)
-    row = ", ".join(["%s"] * len(columns))
+    fields = [model._meta.get_field(name) for name in columns]
+    names = ", ".join(quoted(field.column) for field in fields)
+    # Kinds without their lengths: a cast to a length cuts words short and says nothing.
+    row = ", ".join(f"%s::{field.db_type(connection).partition('(')[0]}" if is_typed else "%s" for field in fields)
     insert = f"INSERT INTO {quoted(model._meta.db_table)} ({names})"
     return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
-
-
-def insert(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]) -> None:
-    """Insert these columns of new rows, in one statement; the database's own defaults fill the others.
-
-    A row is whatever has the columns' values under their names: an instance of the model, or less.
-    """
-    rows = list(rows)
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                _insertion(model, columns, len(rows), "{insert} VALUES {places}"), _values(model, columns, rows)
-            )
 
 
 def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
@@ -116,33 +119,79 @@ def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> No
 
     A power cut may lose it, as long as nothing that was written after it has reached the disk.
     """
-    with connection.cursor() as cursor, _unawaited() as statement:
-        sql = _insertion(model, columns, 1, f"{statement} ON CONFLICT DO NOTHING")
-        cursor.execute(sql, _values(model, columns, [row]))
-
-
-@contextmanager
-def _unawaited() -> Iterator[str]:
-    """Statements in here, outside a transaction, do not wait for the disk. Gives the form of an insertion."""
-    if connection.vendor == "postgresql":
-        yield "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) {insert} SELECT {row} FROM light"
-        return
-    database = connection.connection
-    kept = database.execute("PRAGMA synchronous").fetchone()[0]
-    # Within a transaction SQLite refuses to change it, and there it is the transaction's own commit that waits.
-    is_ours = not connection.in_atomic_block and kept > SYNCHRONOUS_NORMAL
-    if is_ours:
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            statement = _insertion(model, columns, 1, INSERTED_LIGHTLY)
+            cursor.execute(statement, _values(model, columns, [row], connection))
+            return
+        statement = _insertion(model, columns, 1, INSERTED_UNLESS_THERE)
+        values = _values(model, columns, [row], connection)
+        database = connection.connection
+        kept = database.execute("PRAGMA synchronous").fetchone()[0]
+        # Within a transaction SQLite refuses to change it, and there it is the transaction's own commit that waits.
+        if connection.in_atomic_block or kept <= SYNCHRONOUS_NORMAL:
+            cursor.execute(statement, values)
+            return
         database.execute(f"PRAGMA synchronous={SYNCHRONOUS_NORMAL}")
-    try:
-        yield "{insert} VALUES {places}"
-    finally:
-        if is_ours:
+        try:
+            cursor.execute(statement, values)
+        finally:
             database.execute(f"PRAGMA synchronous={kept}")
 
 
-def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]) -> list[Any]:
+def in_turn(
+    updates: Sequence[tuple[Update, tuple]], model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]
+) -> int:
+    """Change one row after the other, each with its values, then insert rows: as far as each update finds its row. Says how many did.
+
+    Whoever comes second waits at the first row. What was changed before an update that found nothing stays, unless a
+    transaction around is rolled back. One statement on PostgreSQL, where sending one costs as much as what it does.
+    ``columns`` of the new rows are written, the database's own defaults fill the others; a row is whatever has the columns'
+    values under their names: an instance of the model, or less.
+    """
+    rows = list(rows)
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.vendor == "postgresql":
+        statement = _chain(tuple(update for update, _ in updates), model, columns, len(rows))
+        parameters = [one for update, values in updates for one in update.parameters(values)]
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters + _values(model, columns, rows, connection))
+            return sum(cursor.fetchone())
+    with transaction.atomic(savepoint=False):
+        for done, (update, values) in enumerate(updates):
+            if not update(*values):
+                return done
+        if rows:
+            with connection.cursor() as cursor:
+                statement = _insertion(model, columns, len(rows), INSERTED)
+                cursor.execute(statement, _values(model, columns, rows, connection))
+    return len(updates)
+
+
+@lru_cache(maxsize=256)
+def _chain(updates: tuple[Update, ...], model: type[Model], columns: tuple[str, ...], rows: int) -> str:
+    parts = []
+    for number, update in enumerate(updates):
+        after = AFTER.format(number - 1) if number else ""
+        parts.append(f"done{number} AS ({update.compiled[0]}{after} RETURNING 1)")
+    if rows:
+        # In a list of values that is chosen from, nothing else says of what kind an empty one is.
+        insertion = _insertion(model, columns, rows, INSERTED_AFTER.format(len(updates) - 1), is_typed=True)
+        parts.append(f"written AS ({insertion})")
+    return f"WITH {', '.join(parts)} SELECT {', '.join(COUNTED.format(number) for number in range(len(updates)))}"
+
+
+@lru_cache(maxsize=64)
+def _fields(model: type[Model], columns: tuple[str, ...]) -> tuple[tuple[str, Field], ...]:
+    """Under what name a row has each value, and the field that knows how the database takes it: of a link, what it leads to."""
     fields = [model._meta.get_field(name) for name in columns]
-    return [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
+    return tuple((field.attname, field.target_field if field.is_relation else field) for field in fields)
+
+
+def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], connection) -> list[Any]:
+    fields = _fields(model, columns)
+    return [field.get_db_prep_save(getattr(row, name), connection) for row in rows for name, field in fields]
 
 
 def columns_of(model: type[Model], *names: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ whoever comes second finds that a row was changed already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -22,7 +23,7 @@ from studies.protocols import Ask
 from .assign import ENDS_PARTICIPATION, Released, kept_for, release, revive
 from .models import Assignment, PageVisit, Response
 from .pages import Step, Walk, page_as_shown, walk_of, way_of
-from .prepared import Select, Update, columns_of, insert
+from .prepared import Select, Update, columns_of, in_turn
 
 SKIP = ".skip"
 # What a page may send beside its answers.
@@ -330,6 +331,19 @@ def _extension(seconds: int) -> Update:
     return Update(lambda pk: (_live(pk), {"reserved_until": kept_for(seconds)}), int)
 
 
+SUBMITTED = {
+    "started_at": Coalesce("started_at", Now()),
+    "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
+}
+_submission = Update(lambda pk: (_live(pk), SUBMITTED), int)
+
+
+def _released(pk: int) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
+
+
+_late_page = Update(lambda pk: (_released(pk), {"is_late": False}), int)
+_late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": True}), int)
 # A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed.
 _recording = Update(
     lambda seconds, pk: (
@@ -338,10 +352,6 @@ _recording = Update(
     ),
     int, int,
 )  # fmt: skip
-SUBMITTED = {
-    "started_at": Coalesce("started_at", Now()),
-    "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
-}
 OF_RESPONSE = (
     "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
     "position",
@@ -349,37 +359,32 @@ OF_RESPONSE = (
 
 
 def _store(assignment, visit, rows, following, is_screened_out, active_seconds) -> None:
-    for _ in range(2):
-        with transaction.atomic():
-            if is_screened_out and assignment.batch_id:
+    is_last = following is None and not is_screened_out
+    recording = (_recording, (max(visit.active_seconds, active_seconds), visit.pk))
+
+    def write(lock: Update, is_released_then: bool = False) -> bool:
+        """Whether the assignment was as ``lock`` wants it. It waits for whoever holds the row and then finds the truth."""
+        # Where another was first, a place that is kept longer may stay so; nothing else may.
+        with transaction.atomic() if following is None else nullcontext():
+            if is_released_then and assignment.batch_id:
                 # The place goes back in the same transaction: batch before assignment.
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
-            # This update is the lock: it waits for whoever holds the row and then finds the truth.
-            if following is None and not is_screened_out:
-                is_live = _live(assignment.pk).update(**SUBMITTED)
-            else:
-                is_live = _extension(assignment.study.idle_lease_seconds)(assignment.pk)
-            if is_live:
-                _write(visit, rows, active_seconds)
-                if is_screened_out:
-                    release(assignment.pk, Released.SCREENED_OUT)
-                return
+            found = in_turn([(lock, (assignment.pk,)), recording], Response, OF_RESPONSE, rows)
+            if found == 1:
+                raise _Raced
+            if found and is_released_then:
+                release(assignment.pk, Released.SCREENED_OUT)
+            return bool(found)
+
+    lock = _submission if is_last else _extension(assignment.study.idle_lease_seconds)
+    for _ in range(2):
+        if write(lock, is_released_then=is_screened_out):
+            return
         # Released meanwhile: take the place again if it is free (annotator, batch, assignment), else be late.
         if not revive(assignment.pk):
             break
-    with transaction.atomic():
-        released = Assignment.objects.filter(
-            pk=assignment.pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None
-        )
-        if not released.update(**(SUBMITTED | {"is_late": True} if following is None else {"is_late": False})):
-            raise _Raced
-        _write(visit, rows, active_seconds)
-
-
-def _write(visit: PageVisit, rows: list[Row], active_seconds: int) -> None:
-    if not _recording(max(visit.active_seconds, active_seconds), visit.pk):
+    if not write(_late_submission if following is None else _late_page):
         raise _Raced
-    insert(Response, OF_RESPONSE, rows)
 
 
 def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sent) -> Outcome:

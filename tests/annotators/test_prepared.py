@@ -1,14 +1,17 @@
 """Prepared statements do what the ORM would do, and are compiled once."""
 
+from decimal import Decimal
+from random import Random
+
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit, Response
-from annotators.prepared import Select, Update, columns_of, insert, insert_lightly
-from annotators.record import OF_RESPONSE, OF_VISIT
+from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly
+from annotators.record import OF_RESPONSE, OF_VISIT, Row, record_page
 from tests.builders import spa_study
-from tests.players import claimed, submitted
+from tests.players import claimed, form, open_page, plausible, submitted
 
 pytestmark = pytest.mark.django_db
 OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
@@ -63,12 +66,91 @@ def test_an_insert_leaves_the_rest_to_the_database():
         insert_lightly(PageVisit, OF_NEW_VISIT, made)
     visit = PageVisit.objects.get(assignment=assignment)
     assert (visit.layout, visit.shown, visit.recorded_at) == ("side", {"items": ["é"]}, None) and visit.shown_at
-    insert(Response, OF_RESPONSE, [])
 
 
 def test_every_column_of_a_response_that_the_database_does_not_fill_is_written():
     left_out = {field.name for field in Response._meta.concrete_fields} - set(OF_RESPONSE)
     assert left_out == {"id", "received_at", "erased_at"}
+
+
+def _seconds(key: str) -> Update:
+    """Set the active seconds of an assignment's visit."""
+    return Update(
+        lambda seconds, assignment: (PageVisit.objects.filter(assignment=assignment, key=key), {"active_seconds": seconds}),
+        int, int,
+    )  # fmt: skip
+
+
+FIRST, SECOND, NOWHERE = map(_seconds, ("s1", "s2.read", "nowhere"))
+
+
+def _answers(assignment) -> list[Row]:
+    """An answer in words and one in a number, to the first question."""
+    question = Response.objects.filter(assignment=assignment).first().question_id
+    about = {"question_id": question, "item_id": None, "exposure_id": None, "label": "", "position": None}
+    return [
+        Row(assignment.pk, slot="x1", **about, text="100 % ü\n{}"), Row(assignment.pk, slot="x2", **about, value=Decimal("7.25")),
+    ]  # fmt: skip
+
+
+def _found(assignment):
+    visits = dict(PageVisit.objects.filter(assignment=assignment).values_list("key", "active_seconds"))
+    rows = Response.objects.filter(assignment=assignment, slot__startswith="x").order_by("slot")
+    assert all(rows.values_list("received_at", flat=True))
+    return visits["s1"], visits["s2.read"], list(rows.values_list("slot", "value", "text", "item"))
+
+
+WRITTEN = [("x1", None, "100 % ü\n{}", None), ("x2", Decimal("7.25"), "", None)]
+
+
+@pytest.mark.parametrize(
+    ("updates", "done", "found"),
+    [
+        ([FIRST, SECOND], 2, (41, 42, WRITTEN)),
+        ([FIRST], 1, (41, 0, WRITTEN)),
+        ([NOWHERE, SECOND], 0, (0, 0, [])),
+        ([FIRST, NOWHERE], 1, (41, 0, [])),
+        ([FIRST, NOWHERE, SECOND], 1, (41, 0, [])),
+    ],
+)
+def test_what_is_done_in_turn_ends_where_a_row_is_not_found(updates, done, found):
+    one, other = (submitted(spa_study(target_n=2), person) for person in "ab")
+    steps = [(update, (41 + number, one.pk)) for number, update in enumerate(updates)]
+    assert in_turn(steps, Response, OF_RESPONSE, _answers(one)) == done
+    assert _found(one) == found and _found(other) == (0, 0, [])
+
+
+def test_in_turn_there_may_be_nothing_to_insert():
+    one = submitted(spa_study(target_n=1), "a")
+    assert in_turn([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, OF_RESPONSE, []) == 2
+    assert _found(one) == (5, 6, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_is_refused_undoes_what_came_before_it_and_no_word_is_cut_short():
+    one = submitted(spa_study(target_n=1), "a")
+    rows = _answers(one)
+    rows[1].slot = "x1"
+    with pytest.raises(IntegrityError):
+        in_turn([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, OF_RESPONSE, rows)
+    assert _found(one) == (0, 0, [])
+    rows[1].slot = "x" * 61
+    if connection.vendor == "postgresql":  # SQLite holds no text to its length
+        with pytest.raises(DataError):
+            in_turn([(FIRST, (5, one.pk))], Response, OF_RESPONSE, rows)
+        assert _found(one) == (0, 0, [])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.only_on("postgresql")
+def test_on_postgres_a_page_is_stored_by_one_statement():
+    study = spa_study(target_n=1)
+    assignment = submitted(study, "a", until="s2.ask")
+    _, page, asks = open_page(assignment)
+    with CaptureQueriesContext(connection) as seen:
+        assert record_page(assignment, page.key, form(**plausible(asks, Random(1)))).following
+    writing = [one["sql"] for one in seen.captured_queries if not one["sql"].startswith("SELECT")]
+    assert len(writing) == 1 and writing[0].startswith("WITH done0 AS (UPDATE"), writing
 
 
 def test_columns_stand_in_the_order_of_the_model_and_a_wrong_name_is_told():
@@ -89,7 +171,7 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
     database.execute("PRAGMA synchronous=FULL")
     database.set_trace_callback(said.append)
     insert_lightly(PageVisit, OF_NEW_VISIT, made)
-    insert(PageVisit, OF_NEW_VISIT, [visit_of("b")])
+    in_turn([], PageVisit, OF_NEW_VISIT, [visit_of("b")])
     database.set_trace_callback(None)
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
     said = [sql for sql in said if "PRAGMA" in sql or 'INTO "annotators_pagevisit"' in sql]
