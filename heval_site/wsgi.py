@@ -2,12 +2,14 @@ import os
 
 import django
 from django.core.handlers.wsgi import LimitedStream, WSGIHandler, WSGIRequest
+from django.db import connection
 from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)
 
-from heval_site.unavailable import CutOff  # noqa: E402 - after the set-up, as what is ours
+from heval_site.turns import Turns  # noqa: E402 - after the set-up, as what is ours
+from heval_site.unavailable import CutOff  # noqa: E402
 
 
 class Whole(LimitedStream):
@@ -47,6 +49,6 @@ class Application(WSGIHandler):
     request_class = Request
 
 
-application = Application()
+application = Turns(Application()) if connection.vendor == "sqlite" else Application()
 # Before the workers part: what all of them import is shared, and a view that does not import stops the start.
 get_resolver().url_patterns  # noqa: B018 - reading it loads it
