@@ -159,6 +159,12 @@ class Postgres:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
         return self.url(database)
 
+    def count(self, database: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            connection.execute("ANALYZE")
+
     @property
     def pid(self) -> int:
         return self.process.pid
