@@ -5,11 +5,12 @@ from django.core.handlers.wsgi import LimitedStream, WSGIHandler, WSGIRequest
 from django.db import connection
 from django.urls import get_resolver
 
+from heval_site.turns import Turns
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)
 
-from heval_site.turns import Turns  # noqa: E402 - after the set-up, as what is ours
-from heval_site.unavailable import CutOff  # noqa: E402
+from heval_site.unavailable import CutOff  # noqa: E402 - it knows channels, and they know models: after the set-up
 
 
 class Whole(LimitedStream):

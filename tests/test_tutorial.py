@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.cache import cache
 from django.core.management import call_command
 from django.urls import NoReverseMatch, reverse
 
@@ -149,6 +150,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.go(home)
     reader.follow("Close")
     reader.press("Close")
+    # Another test of this process may have had the turn within the minute.
+    cache.clear()
     jobs.run_periodic()
     study.refresh_from_db()
     assert study.state == "closed"
