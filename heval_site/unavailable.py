@@ -13,6 +13,8 @@ from django.template.loader import render_to_string
 
 from annotators import channels
 
+from .bodies import CutOff
+
 logger = logging.getLogger("heval.site")
 RETRY_SECONDS = 5
 # These pages need no cookie, no database and no script.
@@ -21,10 +23,6 @@ POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none';
 
 class NotUtf8(BadRequest):
     """The request names another character set."""
-
-
-class CutOff(BadRequest):
-    """The connection ended before all had come that was announced."""
 
 
 class Unavailable:
