@@ -102,7 +102,7 @@ def bad_request(request, exception=None):
     elif isinstance(exception, NotUtf8):
         detail = "It was sent in another character set than UTF-8."
     elif isinstance(exception, CutOff):
-        detail = "The connection ended before all of it had come. Nothing of it was stored; please send it again."
+        detail = "The connection ended before all of it had come."
     else:
         return answer_of(request, 400, title="This request was not understood")
     return answer_of(request, 400, title="This was not taken", detail=detail)
