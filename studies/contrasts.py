@@ -39,6 +39,18 @@ class Comparison:
             "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
         }  # fmt: skip
 
+    def equivalence(self, estimate: "Estimate", *, null: float, **more: Any) -> "tuple[Estimate, ...]":
+        """The TOST that stands beside its estimate: one where a margin is declared and the estimate has a standard error.
+
+        ``more``: see ``analysis.stats.equivalence.equivalence_of``.
+        """
+        from analysis.stats.equivalence import equivalence_of
+
+        if not self.margin:
+            return ()
+        found = equivalence_of(estimate, null=null, margin=self.margin, significance=self.level, **more)
+        return () if found is None else (found,)
+
 
 def of_systems(contrasts: Iterable[Any], section: Any, estimand: str, default: str) -> list[Any]:
     """The contrasts of two systems that name this section (or none) and this estimand (or none, and it is the default)."""

@@ -133,17 +133,12 @@ def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", attrs: Map
 
 def _worded(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
     """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
-    from analysis.stats import equivalence
-
     null = 0.5 if estimand == "accuracy" and compared.y == CHANCE else 0.0
-    others = estimate.sensitivity
-    if compared.margin:
-        tost = equivalence.equivalence_of(
-            estimate, null=null, margin=compared.margin, significance=compared.level, analysis=f"humanlike.{estimand}.equivalence"
-        )  # fmt: skip
-        others += () if tost is None else (tost,)
+    tost = compared.equivalence(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     settings = {**estimate.settings, "contrast": compared.as_dict(), "key": estimand, "null": null}
-    return replace(estimate, sensitivity=others, settings=settings | {"words": _words(estimand, compared)})
+    return replace(
+        estimate, sensitivity=(*estimate.sensitivity, *tost), settings=settings | {"words": _words(estimand, compared)}
+    )
 
 
 def _words(estimand: str, compared: Comparison) -> dict[str, str]:

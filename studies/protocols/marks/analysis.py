@@ -68,7 +68,7 @@ def _comparisons(one: Judged, estimand: str) -> list[Comparison]:
 
 
 def _difference(one: Judged, estimand: str, compared: Comparison, level: float) -> "Estimate":
-    from analysis.stats import clusters, equivalence
+    from analysis.stats import clusters
 
     rows = one.outputs[one.outputs["is_kept"].astype(bool)]
     wide = rows.pivot_table(index=["annotator", "item"], columns="system", values=estimand, aggfunc="mean", sort=True)
@@ -83,9 +83,7 @@ def _difference(one: Judged, estimand: str, compared: Comparison, level: float) 
         by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
         estimate = clusters.two_way_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
         others.append(by_annotator)
-    if compared.margin:
-        tost = equivalence.equivalence_of(estimate, null=0.0, margin=compared.margin, significance=compared.level)
-        others += [] if tost is None else [tost]
+    others += compared.equivalence(estimate, null=0.0)
     settings = {
         **estimate.settings, "contrast": compared.as_dict(), "key": estimand, "null": 0.0, "words": _words(estimand, compared),
     }  # fmt: skip

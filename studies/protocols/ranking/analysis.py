@@ -120,7 +120,7 @@ def _pair(one: Ranked, compared: Comparison) -> "DataFrame":
 
 
 def _share(one: Ranked, compared: Comparison, attrs: Mapping[str, Any]) -> "Estimate":
-    from analysis.stats import clusters, equivalence
+    from analysis.stats import clusters
 
     pairs, level = _pair(one, compared), attrs["level"]
     score, who = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
@@ -131,11 +131,7 @@ def _share(one: Ranked, compared: Comparison, attrs: Mapping[str, Any]) -> "Esti
     if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
         items = pairs["item"].to_numpy(object)
         others.append(clusters.two_way_mean(score, who, items, analysis="ranking.share.two_way", **common))
-    if compared.margin:
-        tost = equivalence.equivalence_of(
-            estimate, null=0.5, margin=compared.margin, significance=compared.level, bounds=(0.0, 1.0)
-        )
-        others += [] if tost is None else [tost]
+    others += compared.equivalence(estimate, null=0.5, bounds=(0.0, 1.0))
     detail = {
         **estimate.detail, "n_above": int((score == 1).sum()), "n_ties": int((score == 0.5).sum()), "n_below": int((score == 0).sum()),
     }  # fmt: skip

@@ -178,7 +178,7 @@ def _paper(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> "Est
 
 def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> tuple["Estimate", "Estimate"]:
     """The probability of superiority and the difference of means, each with the others beside it."""
-    from analysis.stats import equivalence, ratings
+    from analysis.stats import ratings
 
     pairs = _paired(one.wide, compared)
     level, resamples = attrs["level"], attrs["resamples"]
@@ -211,11 +211,7 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
                 *columns, mine["prompt"].to_numpy(object), system=compared.x, reference=compared.y, level=level
             )
         )
-    if compared.margin:
-        tost = equivalence.equivalence_of(
-            above, null=0.5, margin=compared.margin, significance=compared.level, bounds=(0.0, 1.0)
-        )
-        others += [] if tost is None else [tost]
+    others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
     above = replace(above, sensitivity=(*above.sensitivity, *others))
     if apart.estimate is not None:
         guard = ratings.reversal_guard(apart.estimate, step=one.step)
@@ -225,14 +221,10 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
 
 def _by_points(one: Ratings, compared: Comparison, apart: "Estimate") -> tuple["Estimate", Comparison]:
     """The difference of means as the comparison that names it: with a TOST in points, and with what a sentence may say of it."""
-    from analysis.stats import equivalence
-
     if compared.key not in one.by_points:
         return apart, compared
     compared = one.by_points[compared.key]
-    if compared.margin:
-        tost = equivalence.equivalence_of(apart, null=0.0, margin=compared.margin, significance=compared.level)
-        apart = replace(apart, sensitivity=(*apart.sensitivity, *([] if tost is None else [tost])))
+    beside = (*apart.sensitivity, *compared.equivalence(apart, null=0.0))
     x, y = compared.x, compared.y
     about = f" on {compared.criterion}" if compared.criterion else ""
     words = {
@@ -241,7 +233,7 @@ def _by_points(one: Ratings, compared: Comparison, apart: "Estimate") -> tuple["
         "open": f"It remains open whether {x} or {y} has the higher mean rating{about}.",
         "what": f"The mean rating of {x} less that of {y} ({one.scored})", "symbol": "Δ", "kind": "number",
     }  # fmt: skip
-    return replace(apart, settings={**apart.settings, "null": 0.0, "words": words}), compared
+    return replace(apart, sensitivity=beside, settings={**apart.settings, "null": 0.0, "words": words}), compared
 
 
 def _standardised(one: Ratings, compared: Comparison, level: float) -> "Estimate":

@@ -99,7 +99,7 @@ def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> lis
 
 def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
     """Mean points toward x, annotators as clusters; beside it prompts as a second sample, and annotators weighing the same."""
-    from analysis.stats import equivalence, ratings
+    from analysis.stats import ratings
 
     score, people = one.columns
     common: dict[str, Any] = {"scale": (-one.half, one.half), "level": attrs["level"]}
@@ -116,11 +116,7 @@ def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
                 score, zero, people, prompts=prompts.to_numpy(object), analysis="relative.score.two_way", **common
             )
         )
-    if one.comparison.margin:
-        tost = equivalence.equivalence_of(
-            estimate, null=0.0, margin=one.comparison.margin, significance=one.comparison.level
-        )
-        others += [] if tost is None else [tost]
+    others += one.comparison.equivalence(estimate, null=0.0)
     x, y = one.comparison.x, one.comparison.y
     about = f" on {one.comparison.criterion}" if one.comparison.criterion else ""
     words = {
