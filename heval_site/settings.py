@@ -139,6 +139,8 @@ if EMBEDDED:
         }
     }
 else:
+    from . import pooled  # imports the driver, which SQLite does without
+
     DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
     if not DATABASES["default"]["NAME"]:
         raise ImproperlyConfigured("DATABASE_URL must name a database: postgres://user:password@host:5432/name")
@@ -157,6 +159,7 @@ else:
                 "min_size": 1,
                 "max_size": env.integer("DATABASE_POOL", env.integer("WEB_THREADS", 4, 1, 64), 1, 100),
                 "timeout": 5,
+                "connection_class": pooled.Connection,
             },
         },
     }

@@ -12,6 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from heval_site import home
+from heval_site.pooled import Connection
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
@@ -125,6 +126,7 @@ def test_a_deployment_is_secure_by_default(loaded):
     assert found["SECURE_HSTS_SECONDS"] >= 31536000
     database = found["DATABASES"]["default"]
     assert database["CONN_HEALTH_CHECKS"] and database["OPTIONS"]["pool"]["timeout"] < 10
+    assert database["OPTIONS"]["pool"]["connection_class"] is Connection
     assert not (found["HEVAL_HOME"]).exists(), "a deployment makes no folder of its own"
 
 
