@@ -45,6 +45,11 @@ def post_fork(server, worker):
     connections.close_all()
 
 
+def post_worker_init(worker):
+    """gunicorn looks each setting up in a table, dozens of times in a request; a worker's settings no longer change."""
+    vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
+
+
 def when_ready(server):
     """The application is loaded and the address is ours: whoever asks from now on is answered."""
     # What was loaded stays for good: the collector need not look at it, and workers go on sharing its memory. A page makes
