@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -14,9 +15,13 @@ from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.text import capfirst
 from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader
+from markupsafe import Markup
 
 OURS = ("annotate", "protocols")
 INCLUDED = re.compile(r'{% include "([^"]+)" %}')
+# Stands for a field's slot where it is drawn for all who will see it blank: characters that no text holds.
+PLACE = "\x02.\x03"
+PLACE_OF_ID = PLACE.replace(".", "-")
 Grouped = TypeVar("Grouped")
 
 
@@ -52,12 +57,27 @@ class Inlining(PrefixLoader):
     load = BaseLoader.load
 
 
+def _blank_fields(environment: Environment, kept: int) -> Callable:
+    """What draws blank fields: the same question stands under each output of each page, for everybody who takes part."""
+
+    @lru_cache(maxsize=kept)
+    def once(field, nth: str) -> Markup:
+        return environment.get_template(field.template).make_module({"field": field, "nth": nth}).__html__()
+
+    def blank(field, nth: str) -> Markup:
+        drawn = once(replace(field, slot=PLACE, label="", position=None), nth)
+        return drawn.replace(PLACE, field.slot).replace(PLACE_OF_ID, field.id)
+
+    return blank
+
+
 def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment:
     """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
     made = Environment(loader=Inlining(folders), autoescape=True, auto_reload=auto_reload)
     # Files keep their addresses as long as the process lives.
     made.globals["static"] = lru_cache(static)
+    made.globals["blank"] = _blank_fields(made, 0 if auto_reload else 512)
     made.filters |= {
         "capfirst": capfirst,
         "date": defaultfilters.date,

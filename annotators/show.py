@@ -65,8 +65,9 @@ class ShownField:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nobody has typed here: then it tells nothing of an annotator. A field of several inputs never says so."""
-        return not (self.value or self.values or self.error or self.skip_value or self.field.inputs)
+        """Whether it looks the same wherever its question stands: nobody has typed here, and it shows nothing of its page."""
+        own = self.field.inputs or self.field.is_of_page
+        return not (own or self.value or self.values or self.error or self.skip_value)
 
     @property
     def skip_name(self) -> str:

@@ -54,6 +54,8 @@ class Field:
 
     kind: ClassVar[str] = ""
     inputs: ClassVar[tuple[str, ...]] = ()
+    # Whether it shows something of its page, such as the letters there; else its template is given itself alone.
+    is_of_page: ClassVar[bool] = False
     required: bool = True
 
     @property
@@ -142,6 +144,7 @@ class ExposureChoice(Field):
     """
 
     kind: ClassVar[str] = "exposure"
+    is_of_page: ClassVar[bool] = True
     missing: ClassVar[str] = "Please choose one of them."
     exposures: tuple[tuple[str, int], ...] = ()
     tie: str = ""

@@ -1,6 +1,7 @@
 """Scales of questions: what is stored as JSON on a Question, what it asks, and how a report reads it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .fields import Choice, Field, Option, Scale, Text, Tick, WholeNumber
@@ -55,31 +56,7 @@ class ScaleSpec:
 
     def field(self, required: bool = True) -> Field:
         """The form field that asks for one answer on this scale (``multiple``: see ``option_fields``)."""
-        ends: dict[str, Any] = {
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            "low": self.low,
-            "middle": self.middle,
-            "high": self.high,
-        }
-        match self.kind:
-            case "percent":
-                return WholeNumber(required, **ends, unit="%", has_range=True)
-            case "continuous":
-                return WholeNumber(required, **ends, has_range=True)
-            case "number":
-                return WholeNumber(required, **ends)
-            case "likert":
-                return Scale(required, points=self.points)
-            case "choice":
-                return Choice(required, options=self.options)
-            case "acknowledgement":
-                return Tick(required, option=Option("1", self.high))
-            case "text":
-                return Text(required, self.minimum_length, self.maximum_length, self.is_long)
-            case "output":
-                raise ValueError("A question about the outputs shown is asked under Two choices alone.")
-        raise ValueError(f"a question on a {self.kind} scale has several fields")
+        return _field(self, required)
 
     def option_fields(self) -> list[tuple[Option, Field]]:
         """A box for each option of a ``multiple`` scale."""
@@ -99,6 +76,36 @@ class ScaleSpec:
                 ]
             stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
+
+
+@lru_cache(maxsize=1024)
+def _field(scale: ScaleSpec, required: bool) -> Field:
+    # The same question stands on each page under each output.
+    ends: dict[str, Any] = {
+        "minimum": scale.minimum,
+        "maximum": scale.maximum,
+        "low": scale.low,
+        "middle": scale.middle,
+        "high": scale.high,
+    }
+    match scale.kind:
+        case "percent":
+            return WholeNumber(required, **ends, unit="%", has_range=True)
+        case "continuous":
+            return WholeNumber(required, **ends, has_range=True)
+        case "number":
+            return WholeNumber(required, **ends)
+        case "likert":
+            return Scale(required, points=scale.points)
+        case "choice":
+            return Choice(required, options=scale.options)
+        case "acknowledgement":
+            return Tick(required, option=Option("1", scale.high))
+        case "text":
+            return Text(required, scale.minimum_length, scale.maximum_length, scale.is_long)
+        case "output":
+            raise ValueError("A question about the outputs shown is asked under Two choices alone.")
+    raise ValueError(f"a question on a {scale.kind} scale has several fields")
 
 
 def read_scale(stored: dict) -> ScaleSpec:

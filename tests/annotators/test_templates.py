@@ -6,13 +6,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from django.template import engines
 from django.template.loader import render_to_string
+from jinja2 import meta
 
 from annotators import drawing
 from annotators.channels import Return
 from annotators.models import Assignment, PageVisit, Response
 from annotators.show import ShownField, ShownOutput
-from studies.fields import Choice, ExposureChoice, Option, Scale, Text, Tick, WholeNumber
+from studies.fields import Choice, ExposureChoice, Field, Option, Scale, Text, Tick, WholeNumber
 from studies.models import Output, Prompt
 from tests.builders import COMMENT, add_spa, add_survey, draft_study, launched, panel, recruitment, spa_draft, spa_study
 from tests.players import claimed, submitted
@@ -189,6 +191,47 @@ def test_the_boxes_of_one_question_stand_under_one_legend():
     page = Elements(render_to_string("annotate/_fields.html", {"fields": boxes}))
     assert len(page.of("legend")) == 1
     assert ["checked" in page.named(f"s1.q1.o{n}")[0] for n in (1, 2)] == [False, True]
+
+
+SCALE = Scale(True, points=(Option("1", "worst"), Option("2", "best")))
+BLANK = {
+    "scale": SCALE,
+    "optional scale": Scale(False, points=SCALE.points),
+    "choice": Choice(True, options=(Option("yes", "Yes"), Option("no", "No"))),
+    "number": WholeNumber(True, 0, 100, low="never", unit="%", has_range=True),
+    "tick": Tick(True, option=Option("1", "I agree")),
+    "long text": Text(False, maximum_length=300),
+    "short text": Text(True, is_long=False),
+}
+
+
+@pytest.mark.parametrize("nth", ["", "2 of 3"])
+@pytest.mark.parametrize("more", [{}, {"help": "<p>Look <b>twice</b>.</p>"}, {"skip_reasons": (("odd", "It is odd"),)}])
+@pytest.mark.parametrize("field", BLANK.values(), ids=BLANK)
+def test_a_blank_field_is_drawn_as_one_with_an_answer_is(field, more, nth, monkeypatch):
+    kept = [shown(field, slot=f"s1.q1.i{n}.{letter}", **more) for n, letter in ((1, "A"), (1, "B"), (23, "A"))]
+    assert all(one.is_blank for one in kept)
+    quick = [render_to_string("annotate/_fields.html", {"fields": (one,), "nth": nth}) for one in kept]
+    monkeypatch.setattr(ShownField, "is_blank", False)
+    assert quick == [render_to_string("annotate/_fields.html", {"fields": (one,), "nth": nth}) for one in kept]
+    assert len(set(quick)) == 3 and all(one.slot in html for one, html in zip(kept, quick, strict=True))
+
+
+@pytest.mark.parametrize(
+    "typed", [{"value": "1"}, {"error": "Please choose."}, {"skip_value": "odd"}, {"values": {"a": ""}}]
+)
+def test_what_somebody_typed_makes_a_field_their_own(typed):
+    assert not shown(SCALE, **typed).is_blank
+
+
+def test_a_field_that_is_drawn_for_all_pages_reads_nothing_of_one():
+    loaded = engines["jinja2"].env
+    fields = set(Field.__subclasses__()) | {kind for one in Field.__subclasses__() for kind in one.__subclasses__()}
+    alone = [kind for kind in fields if not (kind.is_of_page or kind.inputs)]
+    assert len(alone) >= 5 and ExposureChoice not in alone
+    for kind in alone:
+        source = loaded.loader.get_source(loaded, kind().template)[0]
+        assert meta.find_undeclared_variables(loaded.parse(source)) <= {"field", "nth"}, kind
 
 
 # Outputs

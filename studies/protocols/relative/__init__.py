@@ -5,7 +5,7 @@ reference.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -41,6 +41,7 @@ def settings_of(section) -> dict[str, Any]:
 class Degrees(Scale):
     """Points from "the first is much better" to "the second is much better", told by their words alone."""
 
+    is_of_page: ClassVar[bool] = True
     exposures: tuple[tuple[str, int], ...] = ()
 
     @property
