@@ -182,7 +182,7 @@ class Robot:
         """What this robot sends from a page, as it was shown; shown now where it was not yet."""
         step, assignment = standing.steps[key], standing.assignment
         visit = standing.visits.get(key) or PageVisit.objects.create(
-            assignment=assignment, key=key, shown=shown_of(step.page, assignment)
+            assignment=assignment, key=key, shown=shown_of(step.page)
         )
         asks = step.protocol.asks(page_as_shown(step.page, visit.shown))
         return self.form(step.protocol, asks, step.purpose)

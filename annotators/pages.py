@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models.functions import Length
 
@@ -216,23 +216,40 @@ def _laid(batch_id: int, design_id: int, seed: int) -> Way:
     return _way(_frozen_plan(batch_id, design_id), seed)
 
 
+class Settled(NamedTuple):
+    """What determines the way of an assignment and does not change once its place is claimed."""
+
+    assignment_id: int
+    batch_id: int
+    design_id: int
+    seed: int
+    channel: str | None
+
+
 @lru_cache(maxsize=4096)
-def _settled(code: str) -> tuple[int, int, int]:
-    """What determines the way of an assignment, settled when its place was claimed. Raises LookupError where no design is frozen."""
+def _settled(code: str) -> Settled:
+    """Raises LookupError where no design is frozen."""
     found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
-    row = found.values_list("batch_id", "design_id", "seed").first()
+    row = found.values_list("pk", "batch_id", "design_id", "seed", "recruitment__channel").first()
     if row is None:
         raise LookupError(code)
-    return row
+    return Settled(*row)
+
+
+def fixed_way(code: str, key: str) -> tuple[Settled, Walk] | None:
+    """The pages of an assignment, where they are fixed and this is one of them, without a look at the assignment itself."""
+    try:
+        settled = _settled(code)
+    except LookupError:
+        return None
+    walk = _laid(settled.batch_id, settled.design_id, settled.seed).fixed
+    return (settled, walk) if walk and key in walk.places else None
 
 
 def page_before(code: str, key: str) -> str:
     """The page before this one where the pages are fixed; else ''."""
-    try:
-        walk = _laid(*_settled(code)).fixed
-    except LookupError:
-        return ""
-    return walk.before(key) if walk and key in walk.places else ""
+    found = fixed_way(code, key)
+    return found[1].before(key) if found else ""
 
 
 def _way(plan: Plan, seed: int) -> Way:
@@ -374,7 +391,7 @@ def _instructions_step() -> Step:
     return Step(INSTRUCTIONS, Page("start", LaidSection(0, 0, {}, ())), "live")
 
 
-def shown_of(page: Page, assignment: Assignment) -> dict[str, Any]:
+def shown_of(page: Page) -> dict[str, Any]:
     """What this page showed, to be kept: item order with labels and media ids, questions in order with their words."""
     return {
         "items": [

@@ -1,4 +1,5 @@
-"""record_page: beside ``importing`` the only creator of Response. A page is recorded once; the same sent again changes nothing, another is refused.
+"""record_page: beside ``at_once``, which stores the usual page, and ``importing`` the only creator of Response. A page is
+recorded once; the same sent again changes nothing, another is refused.
 
 What was sent is read and checked before any lock; the transaction that stores it is a few conditional statements long, and
 whoever comes second finds that a row was changed already.
@@ -218,14 +219,14 @@ def answer_columns(ask: Ask, value: Any) -> dict[str, Any] | None:
     return columns
 
 
-def rows_of(assignment: Assignment, asks: Mapping[str, Ask], sent: Sent) -> list[Row]:
+def rows_of(assignment_id: int, asks: Mapping[str, Ask], sent: Sent) -> list[Row]:
     rows = []
     for slot, ask in asks.items():
         columns = answer_columns(ask, sent.values.get(slot))
         if columns is not None:
             rows.append(
                 Row(
-                    assignment_id=assignment.pk, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
+                    assignment_id=assignment_id, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
                     slot=slot, label=_label(ask, sent.typed.get(slot, "")), position=ask.position, **columns,
                 )
             )  # fmt: skip
@@ -284,13 +285,13 @@ def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
         raise Elsewhere
     if not sent.is_valid:
         return Outcome(key, sent, asks, step)
-    rows = rows_of(assignment, asks, sent)
+    rows = rows_of(assignment.pk, asks, sent)
     following = _following(standing, key, rows)
-    is_screened_out = step.purpose == "screening" and _screens_out(asks, sent)
+    is_screened_out = step.purpose == "screening" and screens_out(asks, sent)
     if is_screened_out:
         following = None
     try:
-        _store(assignment, visit, rows, following, is_screened_out, _active_seconds(data))
+        _store(assignment, visit, rows, following, is_screened_out, active_seconds(data))
     except _Raced:
         return _replayed(standing_of(assignment), step, asks, sent)
     return Outcome(following)
@@ -307,7 +308,7 @@ def _following(standing: Standing, key: str, rows: list[Row]) -> str | None:
     return next((other for other in walk.keys if other != key and not whole.is_recorded(other)), None)
 
 
-def _screens_out(asks: Mapping[str, Ask], sent: Sent) -> bool:
+def screens_out(asks: Mapping[str, Ask], sent: Sent) -> bool:
     """Whether an answer was one that the researcher marked as ending participation."""
     return any(
         option.screens_out
@@ -321,21 +322,21 @@ class _Raced(Exception):
     """Another request recorded this page first."""
 
 
-def _live(pk: int) -> QuerySet[Assignment]:
+def live(pk: int) -> QuerySet[Assignment]:
     return Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None, withdrawn_at=None)
 
 
 @lru_cache(maxsize=64)
 def _extension(seconds: int) -> Update:
     """Keep a live assignment's place for so long from now."""
-    return Update(lambda pk: (_live(pk), {"reserved_until": kept_for(seconds)}), int)
+    return Update(lambda pk: (live(pk), {"reserved_until": kept_for(seconds)}), int)
 
 
 SUBMITTED = {
     "started_at": Coalesce("started_at", Now()),
     "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
 }
-_submission = Update(lambda pk: (_live(pk), SUBMITTED), int)
+_submission = Update(lambda pk: (live(pk), SUBMITTED), int)
 
 
 def _released(pk: int) -> QuerySet[Assignment]:
@@ -393,12 +394,12 @@ def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sen
     if visit is None or not visit.recorded_at:
         raise Closed
     stored = {_stored(r) for r in Response.objects.filter(assignment=standing.assignment, slot__in=list(asks))}
-    if not sent.is_valid or {_stored(r) for r in rows_of(standing.assignment, asks, sent)} != stored:
+    if not sent.is_valid or {_stored(r) for r in rows_of(standing.assignment.pk, asks, sent)} != stored:
         raise Conflict
     return Outcome(standing.next_key)
 
 
-def _active_seconds(data: QueryDict) -> int:
+def active_seconds(data: QueryDict) -> int:
     """What the page's script counted; a hint, never evidence."""
     value = data.get("active", "")
     return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
@@ -419,7 +420,7 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
     changes: dict[str, Any] = {"draft": kept}
     if data.get("layout") in ("side", "one"):
         changes["layout"] = data["layout"]
-    if seconds := _active_seconds(data):
+    if seconds := active_seconds(data):
         changes["active_seconds"] = seconds
     if not open_visit.update(**changes):
         return False

@@ -17,6 +17,7 @@ from studies.lifecycle import NotNow
 from studies.models import Study
 
 from . import assign
+from .at_once import record_at_once, remember
 from .channels import REGISTRY, Return
 from .identity import keep_identity
 from .models import Annotator, Assignment, Inquiry, PageVisit, Recruitment, Response
@@ -323,6 +324,7 @@ def assignment_on_page(request, code: str, key: str = "") -> Assignment:
     assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
     assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_channel])
     framed(request, rows[0][of_channel])
+    remember(assignment.design_id, assignment.study)
     assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
     return assignment
 
@@ -360,9 +362,9 @@ def has_ended(assignment: Assignment) -> bool:
 @for_annotators
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, code, key):
-    assignment = assignment_on_page(request, code, key)
     if request.method == "POST":
-        return _posted(request, assignment, key)
+        return _posted(request, code, key)
+    assignment = assignment_on_page(request, code, key)
     if has_ended(assignment) and assignment.submitted_at is None:
         return to_page(code, None)
     standing = standing_at(assignment, key)
@@ -384,9 +386,7 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
     """
     assignment = standing.assignment
     before = standing.visits.get(standing.walk.before(key))
-    made = PageVisit(
-        assignment=assignment, key=key, shown=shown_of(step.page, assignment), layout=before.layout if before else ""
-    )
+    made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page), layout=before.layout if before else "")
     # Drawn from the assignment's seed, it comes out the same where a power cut has lost it. What is recorded waits for the disk.
     insert_lightly(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), made)
     if assignment.started_at is None:
@@ -394,11 +394,16 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
     return made
 
 
-def _posted(request, assignment, key):
-    code = assignment.code
+def _posted(request, code, key):
     if request.FILES:
         return HttpResponse("This page takes no files.", status=400, content_type="text/plain")
-    if "layout" in request.POST or "save" in request.POST:
+    is_answer = "layout" not in request.POST and "save" not in request.POST
+    if is_answer and (stored := record_at_once(code, key, request.POST)):
+        following, channel = stored
+        framed(request, channel)
+        return to_page(code, following)
+    assignment = assignment_on_page(request, code, key)
+    if not is_answer:
         saved = save_draft(assignment, key, request.POST)
         if request.POST.get("save") == "auto":
             return HttpResponse(status=204 if saved else 409)

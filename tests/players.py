@@ -30,7 +30,7 @@ def open_page(assignment: Assignment, key: str | None = None):
     step = standing.steps[key]
     visit = standing.visits.get(key)
     if visit is None:
-        made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page, assignment))
+        made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page))
         PageVisit.objects.bulk_create([made], ignore_conflicts=True)
         visit = PageVisit.objects.get(assignment=assignment, key=key)
     page = page_as_shown(step.page, visit.shown)

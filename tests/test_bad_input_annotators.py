@@ -18,7 +18,7 @@ from django.test.client import encode_multipart
 
 from annotators import assign, tasks
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
-from annotators.record import _active_seconds, read_page, standing_of
+from annotators.record import active_seconds, read_page, standing_of
 from studies import jobs, lifecycle
 from studies.fields import ExposureChoice
 from studies.models import Batch, Job, Study
@@ -310,11 +310,11 @@ def test_a_text_that_may_be_left_out_and_cannot_be_seen_was_left_out():
 
 @pytest.mark.parametrize("active", ["-1", "1.5", "1e309", "NaN", "٣", "9" * 5000, "", "-", "1\n", "0x9"])
 def test_seconds_that_a_browser_cannot_have_counted_are_none(active):
-    assert _active_seconds(form(active=active)) == 0
+    assert active_seconds(form(active=active)) == 0
 
 
 def test_seconds_of_a_browser_are_at_most_a_day_and_may_be_absent(study, client):
-    assert (_active_seconds(form(active="999999")), _active_seconds(form())) == (86_400, 0)
+    assert (active_seconds(form(active="999999")), active_seconds(form())) == (86_400, 0)
     assignment, address, good = at_questions(study)
     client.post(address, {"save": "auto", "active": "70"})
     client.post(address, good | {"active": "-5"})

@@ -167,7 +167,7 @@ def killed_under_load(
         site = Site(home / "site", application, "heval_site.settings", url)
         stack.callback(site.stop)
         site.run("heval_site.cli", "prepare")
-        door = site.run("tests.faults.study", str(max(60, int(seconds * 12)))).strip()
+        door = site.run("tests.faults.study", str(max(60, int(seconds * 40)))).strip()
         site.start(SABOTAGE=sabotage)
         told, stop, calm = Told(), threading.Event(), threading.Event()
         people = [Annotator(site.port, n, told, stop) for n in range(clients)]

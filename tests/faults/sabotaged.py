@@ -9,53 +9,59 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
-from annotators import record
+from annotators import at_once, record, views
 from annotators.models import Response
 
 __all__ = ["application"]
 
 
+def response_of(row: record.Row) -> Response:
+    return Response(**{name: getattr(row, name) for name in row.__slots__})
+
+
 def lose() -> None:
     """Answers are acknowledged at once and written a little later, as a write-behind cache would."""
-    now, waiting, lock = record.insert, [], threading.Lock()
+    now, waiting, lock = record.in_turn, [], threading.Lock()
 
-    def later(model, columns, rows):
-        if model is not Response:
-            return now(model, columns, rows)
-        with lock:
-            waiting.append((columns, rows))
-            if len(waiting) == 1:
-                threading.Timer(0.5, write).start()
+    def later(updates, model, columns, rows):
+        done = now(updates, model, columns, ())
+        if done == len(updates):
+            with lock:
+                if not waiting:
+                    threading.Timer(0.5, write).start()
+                waiting.extend(rows)
+        return done
 
     def write():
         with lock:
             mine, waiting[:] = list(waiting), []
-        for columns, rows in mine:
-            now(Response, columns, rows)
+        Response.objects.bulk_create(map(response_of, mine))
 
-    record.insert = later
+    record.in_turn = at_once.in_turn = later
 
 
 def double() -> None:
     """A page that is sent again is stored again, as an application without a key for its answers would."""
-    original = record.record_page
+    original, quick = record.record_page, at_once.record_at_once
 
     def again(standing, step, asks, sent):
-        rows = record.rows_of(standing.assignment, asks, sent)
+        rows = record.rows_of(standing.assignment.pk, asks, sent)
         for row in rows:
             row.slot = f"{row.slot}~{secrets.token_hex(4)}"
-        record.insert(Response, record.OF_RESPONSE, rows)
+        Response.objects.bulk_create(map(response_of, rows))
         return record.Outcome(standing.next_key)
 
-    def slow(assignment, key, data):
-        outcome = original(assignment, key, data)
-        time.sleep(0.1)  # between the commit and the word of it: more is killed there
-        return outcome
+    def slow(recorded):
+        def then_wait(*sent):
+            outcome = recorded(*sent)
+            if outcome is not None:
+                time.sleep(0.1)  # between the commit and the word of it: more is killed there
+            return outcome
 
-    from annotators import views
+        return then_wait
 
     record._replayed = again
-    views.record_page = slow
+    views.record_page, views.record_at_once = slow(original), slow(quick)
 
 
 {"lost": lose, "doubled": double}[os.environ["SABOTAGE"]]()
