@@ -5,6 +5,8 @@ import secrets
 import threading
 import time
 
+from django.db import connection
+
 from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
@@ -36,6 +38,8 @@ def lose() -> None:
         with lock:
             mine, waiting[:] = list(waiting), []
         Response.objects.bulk_create(map(response_of, mine))
+        # Of a thread that ends here: the pool would never have it back.
+        connection.close()
 
     record.in_turn = at_once.in_turn = later
 
