@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from gunicorn.glogging import Logger
+
 from heval_site import environment as env
 from heval_site import logs
 
@@ -33,7 +35,16 @@ control_socket_disable = True
 proc_name = "heval"
 # Who spoke to us is settled by TRUSTED_PROXIES; gunicorn itself believes no header.
 forwarded_allow_ips = ""
-accesslog = None
+
+
+class Log(Logger):
+    """No line is written for each request: lines would name the addresses that lead to people's answers. Where a logging
+    configuration is given, gunicorn takes such a line to be wanted, and puts it together for nobody."""
+
+    access_log_enabled = False
+
+
+logger_class = Log
 logconfig_dict = logs.configuration(env.one_of("LOG_FORMAT", "plain" if _is_embedded else "json", "plain", "json"))
 chdir = str(Path(__file__).resolve().parent.parent)
 

@@ -2,7 +2,9 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import pytest
 from gunicorn.config import Config
+from gunicorn.glogging import Logger
 
 from heval_site import server
 
@@ -13,6 +15,17 @@ def test_what_was_loaded_before_the_workers_part_is_not_looked_through_again():
     said = subprocess.run([sys.executable, "-c", READY], check=True, capture_output=True, text=True).stdout
     frozen, threshold = map(int, said.split())
     assert frozen > 10_000 and threshold == 10_000
+
+
+def test_no_line_is_put_together_for_a_request():
+    settings = Config()
+    settings.set("logconfig_dict", server.logconfig_dict)
+    settings.set("logger_class", server.logger_class)
+    ours, gunicorns = (object.__new__(kind) for kind in (settings.logger_class, Logger))
+    ours.cfg = gunicorns.cfg = settings
+    assert ours.access(None, None, None, None) is None
+    with pytest.raises(AttributeError):  # it looks at the request
+        gunicorns.access(None, None, None, None)
 
 
 def test_a_worker_looks_its_settings_up_no_more(monkeypatch):
