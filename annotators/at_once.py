@@ -1,8 +1,9 @@
-"""The usual page is stored by one statement, without being read before.
+"""The usual page is stored without being read before.
 
-Its assignment goes on, it was shown as it is laid today, the page before it is answered, it is not, it is not the last, and
-what was sent is whole. What of this the database alone knows stands in the statement's conditions: where one does not hold
-nothing is stored, and ``record.record_page``, which reads everything first, finds out what is so.
+Its assignment goes on, it was shown as it is laid today, the page before it is answered, it is not, it is neither the first
+nor the last, and what was sent is whole. What of this the database alone knows stands in the statements' conditions: where
+one does not hold no answer is stored, and ``record.record_page``, which reads everything first, finds out what is so. The
+place of an assignment that goes on may have been kept for longer then, as it is for whoever is at work.
 """
 
 import json
@@ -35,7 +36,7 @@ def remember(design_id: int | None, study: Study) -> None:
 
 
 def record_at_once(code: str, key: str, data: QueryDict) -> tuple[str, str | None] | None:
-    """The next page's key and the channel, where this page is stored now. None: nothing is, and all is to be looked at."""
+    """The next page's key and the channel, where this page is stored now. None: it is not, and all is to be looked at."""
     found = fixed_way(code, key)
     if found is None:
         return None
