@@ -11,6 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from heval_site import docs
 from studies import jobs
 from studies.models import Study
+from tests.browsing import press
 from tests.test_docs import ROOT
 
 TimeoutError = pytest.importorskip("playwright.sync_api").TimeoutError
@@ -39,8 +40,7 @@ class Reader:
 
     def press(self, words):
         self.done.add(words)
-        with self.page.expect_navigation():  # a click alone does not wait for the page that it leads to
-            self.page.get_by_role("button", name=words, exact=True).click()
+        press(self.page, self.page.get_by_role("button", name=words, exact=True))
 
     def follow(self, words, otherwise=None):
         """Click a link. ``otherwise``: where it should have led, to go on and tell of all that is lost at once."""

@@ -6,6 +6,7 @@ from annotators.models import PageVisit, Response
 from studies.models import Output, Prompt
 from tests.annotators.test_pages_browser import PHONE, look_at, until
 from tests.annotators.test_two_choice_browser import shot, start
+from tests.browsing import press
 from tests.builders import add_marks, draft_study, launched
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -95,8 +96,7 @@ def test_errors_are_marked_by_keyboard_and_without_script(visit):
     page.keyboard.press("Enter")
     pick(page, 1, "1", "fluency", "minor")
     pick(page, 2, "0", "task", "major")
-    page.get_by_role("button", name="Save for later").click()
-    page.wait_for_load_state()
+    press(page, page.get_by_role("button", name="Save for later"))
     assert page.locator(".mark[open]").count() == 2 and page.locator(".mark:visible").count() == 3
     pick(page, 2, "", "", "major")
     page.get_by_label("How good is it as a whole?", exact=True).fill("55")

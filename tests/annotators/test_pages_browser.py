@@ -12,6 +12,7 @@ from annotators.models import Assignment, PageVisit, Response
 from studies.media import encode_image, store
 from studies.models import Output, Prompt
 from tests.accessibility import violations
+from tests.browsing import press
 from tests.builders import add_survey, launched, panel, spa_draft
 from tests.keyboard import unreached
 from tests.players import claimed, submitted
@@ -144,7 +145,7 @@ def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(visit):
     page = person.page
     page.goto(person.door)
     look_at(page, "landing", wrong)
-    page.get_by_role("button", name="Start").click()
+    press(page, page.get_by_role("button", name="Start"))
     look_at(page, "landing refused", wrong)
     page.locator("#agree").check()
     page.get_by_role("button", name="Start").click()
@@ -184,7 +185,7 @@ def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(visit):
     person.go("done")
     look_at(page, "done", wrong)
     page.goto(person.door.replace("anna", "bert"))
-    page.get_by_role("button", name="I do not agree").click()
+    press(page, page.get_by_role("button", name="I do not agree"))
     look_at(page, "declined", wrong)
     assert not wrong
     assert not person.complaints
@@ -285,14 +286,14 @@ def test_a_whole_run_works_without_script(visit):
     assert page.locator("input[type=range]").count() == 0
     person.give_chances()
     page.locator("[data-has-range]").nth(2).fill("much")
-    page.locator("[name=go]").click()
+    press(page, page.locator("[name=go]"))
     assert page.locator("#problems a").count() == 1
     page.locator("#problems a").click()
-    assert page.evaluate("document.activeElement.value") == "much"
+    assert page.locator("input:focus").input_value() == "much"
     page.locator("[data-has-range]").nth(2).fill("20")
     person.go("s3.p1")
     person.rate()
-    page.get_by_role("button", name="Save for later").click()
+    press(page, page.get_by_role("button", name="Save for later"))
     assert page.locator("input:checked").count() == 5
     person.go("s4")
     person.go("done")
@@ -564,10 +565,9 @@ def test_the_links_of_the_summary_lead_to_the_fields(visit):
     person = visit()
     page = person.open("s3.p1")
     page.locator("[name=go]").click()
-    page.wait_for_selector("#problems")
-    assert page.evaluate("document.activeElement.id") == "problems"
+    page.wait_for_selector("#problems:focus")
     page.locator("#problems a").nth(1).click()
-    assert page.evaluate("document.activeElement.name") == "s3.q1.i1.B"
+    page.wait_for_selector("[name='s3.q1.i1.B']:focus")
     page.get_by_role("radiogroup").first.locator("input").nth(1).check()
     page.locator("[name=go]").click()
     page.wait_for_selector("text=4 answers are missing")

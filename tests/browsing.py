@@ -1,0 +1,7 @@
+"""What a person does in Chromium that takes more than one of Playwright's steps."""
+
+
+def press(page, button):
+    """Press a button and wait for the page that it leads to: after a bare click the old one is, now and then, still there."""
+    with page.expect_navigation():
+        button.click()
