@@ -186,8 +186,8 @@ def clustered_groups(
 ) -> Estimate:
     """Whether two conditions differ where each annotator was in one of them and gave several answers.
 
-    All arrays have shape (n_rows,); `is_x` (boolean) is the condition of the row's annotator. Whole annotators change
-    condition, the numbers of annotators in each stay. `statistic(x, y)` takes two arrays of shape
+    All arrays have shape (n_rows,), a missing value drops its row; `is_x` (boolean) is the condition of the row's
+    annotator. Whole annotators change condition, the numbers of annotators in each stay. `statistic(x, y)` takes two arrays of shape
     (resamples, n_rows) in which NaN stands for the rows of the other condition (np.nanmean and its kin read them); the
     default is the difference of the means over rows. Raises ValueError, naming him, for an annotator in both
     conditions: that is a paired design.
@@ -205,8 +205,8 @@ def clustered_groups(
         raise ValueError(f"is_x: expected {len(array)} booleans, got {mask.dtype} of shape {mask.shape}")
     here = ~np.isnan(array)
     n_missing = int((~here).sum())
-    array, mask, labels = array[here], mask[here], labels[here]
     who, n_annotators = kept_codes(labels, "annotators", here)
+    array, mask, labels = array[here], mask[here], labels[here]
     sizes = sizes_of(who, n_annotators)
     in_x = totals(who, mask.astype(np.float64), n_annotators)
     mixed = np.flatnonzero((in_x > 0) & (in_x < sizes))

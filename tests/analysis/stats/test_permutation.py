@@ -141,6 +141,20 @@ def test_conditions_change_with_the_whole_annotator():
     assert 0 < permutation.clustered_groups(values, is_x, who, statistic=nan_medians, rng=rng).pvalue <= 1
 
 
+def test_a_missing_answer_drops_its_row_and_not_its_annotator():
+    values, is_x, who = [1, None, 0, 1, 0, 0, 0, None], [True] * 4 + [False] * 4, list("aabbccdd")
+    found = permutation.clustered_groups(values, is_x, who, rng=generator())
+    rest = [0, 2, 3, 4, 5, 6]
+    alone = permutation.clustered_groups(
+        [values[n] for n in rest], [is_x[n] for n in rest], [who[n] for n in rest], rng=generator()
+    )
+    assert (found.pvalue, found.estimate, found.n) == (alone.pvalue, alone.estimate, 4)
+    assert found.detail["n_missing"] == 2
+    # Somebody who answered nothing was in no condition.
+    gone = permutation.clustered_groups([*values[:6], None, None], is_x, who, rng=generator())
+    assert (gone.status, gone.n) == ("n_lt_2", 3)
+
+
 def test_one_answer_each_makes_clusters_of_independent_groups():
     x, y = [3.0, 5, 4, 5, 2], [2.0, 4, 1, 3, 3, 2]
     clustered = permutation.clustered_groups(x + y, np.arange(11) < 5, np.arange(11), rng=generator())
