@@ -184,7 +184,8 @@ def significance_clusters(
     `values`, `systems` and `segments` have shape (n_rows,), NaN left out; usually `values` are z-scores within
     annotators (`ratings.z_scores`). Ratings are first averaged within system and segment, the segment is the unit, and
     a system's mean is over its segments. Each pair of systems: Mann-Whitney on the segment means. "recommended":
-    two-sided, Holm over all pairs of the `planned` systems (those in the data where None). "paper": as the shared tasks
+    two-sided, Holm over all pairs of the `planned` systems (those in the data where None), and a system beats another
+    only where it also stands above it more often than not. "paper": as the shared tasks
     do, unadjusted, and one-sided for the better of the two (`alternative` overrides either); the more systems, the more
     false lines.
 
@@ -231,7 +232,9 @@ def significance_clusters(
     beats = np.zeros((len(order), len(order)), dtype=np.bool_)
     for (better, worse), estimate in pairs.items():
         pvalue = None if estimate.test is None else estimate.test.pvalue_adjusted
-        beats[order.index(better), order.index(worse)] = pvalue is not None and pvalue < significance
+        # The order is that of the means, the test that of ranks: a few extreme ratings can set the two against each other.
+        is_above = estimate.estimate is not None and estimate.estimate > 0.5
+        beats[order.index(better), order.index(worse)] = is_above and pvalue is not None and pvalue < significance
     number, found = 1, []
     for place in range(len(order)):
         if place and beats[:place, place:].all():

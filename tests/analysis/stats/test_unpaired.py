@@ -175,6 +175,15 @@ def test_clusters_are_drawn_where_all_above_beat_all_below():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("mode", ["recommended", "paper"])
+def test_a_higher_mean_alone_beats_nobody(mode):
+    # One segment of a is far above all others, and each of the rest lies below all of b.
+    values = np.concatenate([[200.0], np.linspace(-2, -1, 50), np.linspace(0, 1, 51)])
+    found = unpaired.significance_clusters(values, np.repeat(["a", "b"], 51), np.tile(np.arange(51), 2), mode=mode)
+    assert found.systems == ("a", "b") and found.pairs["a", "b"].estimate < 0.1
+    assert (found.clusters, found.rank_low, found.rank_high) == ((1, 1), (1, 1), (2, 2))
+
+
 def test_one_tie_across_the_line_removes_the_line():
     # a beats b, b does not beat c, although a beats c: one cluster below a only if a beats both.
     values, systems, segments = shared_task([1.0, 0.3, 0.25], seed=1)
