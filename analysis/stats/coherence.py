@@ -220,7 +220,8 @@ def cycle_sums(
     *one scale*, not proof that wording matters (warning `not_one_scale`). Cycles are the fundamental ones of the
     undirected graph of pairs, walked so that more of the questions name the system one comes from first than the
     system one goes to; detail["implied_framing"] is S divided by their difference. The interval is the percentile
-    bootstrap of annotators; a mean of 0 or 1 has no log-odds: `not_identified`.
+    bootstrap of annotators, over the resamples in which every question of the cycle was answered; where half of them were
+    not, or one has a mean of 0 or 1, there is none. Either carries the warning `undefined_resamples`. A mean of 0 or 1 has no log-odds: `not_identified`.
 
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
     >>> found = cycle_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
@@ -252,11 +253,19 @@ def cycle_sums(
         total = float(special.logit(means[columns]) @ signs)
         net = float(signs.sum())
         detail["implied_framing"] = total / net if net else None
+        warnings = [
+            Warning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
+        ]
         interval = None
         if n > 1 and len(draws):
-            interval = bootstrap.percentile_interval(special.logit(draws[:, columns]) @ signs, level)
-        caution = Warning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
-        results.append(Estimate(estimate=total, interval=interval, warnings=(caution,), detail=detail, **common))
+            # A resample in which nobody answered one of the questions has no sum; one with a mean of 0 or 1 lies beyond all others.
+            answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]
+            if len(answered) > len(draws) / 2:
+                interval = bootstrap.percentile_interval(special.logit(answered) @ signs, level)
+            undefined = 1 - float(np.mean(((draws[:, columns] > 0) & (draws[:, columns] < 1)).all(axis=1)))
+            if undefined:
+                warnings.append(Warning("undefined_resamples", "warn", {"share": undefined}))
+        results.append(Estimate(estimate=total, interval=interval, warnings=tuple(warnings), detail=detail, **common))
     return tuple(results)
 
 

@@ -117,6 +117,23 @@ def test_a_mixture_of_coherent_annotators_does_not_sum_to_zero():
     assert not total.interval.low <= 0 <= total.interval.high
 
 
+def test_resamples_without_a_sum_are_told_and_left_out():
+    pairs = [(0, 1), (1, 2), (2, 0)]
+    one_answered = np.array([[0.9, 0.9, 0.2], [0.8, 0.8, 0.3], *[[np.nan, 0.7, 0.4], [np.nan, 0.6, 0.5]] * 2])
+    draws = coherence.mean_draws(one_answered, resamples=999, rng=np.random.default_rng(0))
+    missing = np.isnan(draws[:, 0])
+    (found,) = coherence.cycle_sums(one_answered, pairs, draws, n_systems=3)
+    defined = np.log(draws[~missing] / (1 - draws[~missing])).sum(axis=1)
+    assert found.interval.low == pytest.approx(np.quantile(defined, 0.025)) and 0 < missing.mean() < 0.5
+    (warning,) = [one for one in found.warnings if one.code == "undefined_resamples"]
+    assert warning.detail["share"] == pytest.approx(missing.mean())
+    # Where a resample's mean is 1 its sum is infinite: an interval without it would be too narrow.
+    extreme = np.array([[1.0, 0.9, 0.2], [1.0, 0.8, 0.3], [0.2, 0.7, 0.4]])
+    draws = coherence.mean_draws(extreme, resamples=999, rng=np.random.default_rng(0))
+    (found,) = coherence.cycle_sums(extreme, pairs, draws, n_systems=3)
+    assert found.estimate is not None and found.interval is None and found.warned("undefined_resamples")
+
+
 def test_a_mean_of_one_has_no_log_odds():
     (found,) = coherence.cycle_sums([[1.0, 0.5, 0.5]], TRIANGLE, np.empty((0, 3)), n_systems=3)
     assert (found.status, found.estimate) == ("not_identified", None)
