@@ -122,6 +122,8 @@ def exit_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: flo
     np.float64(0.05)
     """
     times, bounds = vector(fractions, "fractions"), vector(z, "z")
+    if not math.isfinite(drift):
+        raise ValueError(f"drift: {drift!r} is not a finite number")
     if times.shape != bounds.shape:
         raise ValueError(f"z: {len(bounds)} boundaries where there are {len(times)} looks")
     found, state = [], _Continuing(drift)

@@ -220,8 +220,9 @@ def plan_group_sequential(
     """
     chosen = options or Options()
     at = np.asarray(looks, dtype=np.float64)
-    if at.ndim != 1 or len(at) == 0 or np.any(np.diff(at) <= 0):
-        raise ValueError(f"looks: {list(looks)} do not ascend")
+    # What the test itself refuses is not planned either.
+    if at.ndim != 1 or len(at) == 0 or np.any(at != np.round(at)) or at[0] < 2 or not np.all(np.diff(at) > 0):
+        raise ValueError(f"looks: {list(looks)} are not whole numbers that ascend from at least 2")
     boundaries = group_sequential.design(at / at[-1], shape=shape, significance=chosen.significance / chosen.tests)
     drift = difference / positive(sd, "sd") * math.sqrt(float(at[-1]))
     leaving = group_sequential.exit_probabilities(at / at[-1], boundaries.z, drift=drift)
