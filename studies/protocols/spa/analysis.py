@@ -27,7 +27,8 @@ RULE = "kept:"
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of one section: a row an annotator (at their last batch), a column a comparison; percent as typed, NaN missing."""
+    """The answers of one section: a row an annotator (at their last batch that counts), a column a comparison; percent as typed, NaN
+    missing."""
 
     section: Any
     comparisons: tuple[Comparison, ...]
@@ -90,8 +91,8 @@ def answers_of(frame: "DataFrame", section: Any) -> Answers:
     for (pair, criterion), (x, y) in asked.items():
         if (pair, criterion) not in seen:
             comparisons.append(Comparison(section.position, x, y, criterion))
-    # One person is one unit: what they said at their last batch, after most exposure.
-    people = rows.drop_duplicates("assignment").sort_values(["annotator", "ordinal", "assignment"])
+    # One person is one unit: what they said at their last batch that counts, after most exposure.
+    people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
     place = {assignment: row for row, assignment in enumerate(people["assignment"])}
     columns = {(one.x, one.y, one.criterion): column for column, one in enumerate(comparisons)}

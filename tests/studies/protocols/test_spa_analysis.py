@@ -59,6 +59,20 @@ def test_a_person_counts_once_at_their_last_batch(section):
     assert answers_of(frame, section).xy[:, 0].tolist() == [90]
 
 
+def test_the_last_batch_that_counts_is_taken(section):
+    """Whoever came once too often, or was late with a second batch, stays in the analysis with the first."""
+    first = frame_of(section, [(1, "beta", "alpha", 10)])
+    second = frame_of(
+        section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2, is_kept=False, is_kept_paper=False
+    )
+    frame = pd.concat([second, first])
+    frame.attrs = ATTRS
+    assert answers_of(frame, section).xy[:, 0].tolist() == [10]
+    for mode in ("recommended", "paper"):
+        estimate = block(analyse(frame, [section]), "spa.pairs", mode).estimates[0]
+        assert (estimate.n, estimate.estimate) == (1, pytest.approx(0.1))
+
+
 def test_recommended_combines_both_orders_and_the_paper_takes_one(section):
     blocks = analyse(both(section), [section])
     recommended, paper = (block(blocks, "spa.pairs", mode).estimates[0] for mode in ("recommended", "paper"))
