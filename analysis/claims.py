@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = (
-    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "section", "question", "item", "item_number", "pair",
+    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "pair",
     "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id",
 )  # fmt: skip
 
@@ -77,7 +77,8 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
             placed.setdefault(batch, []).append(item)
     made: list[tuple[Any, ...]] = []
     for pk, claim in claims.items():
-        head = (claim["claim"], pk, claim["annotator"], claim["is_settled"], claim["is_submitted"], claim["is_top_up"])
+        said = (claim[name] for name in ("annotator", "is_settled", "is_submitted", "is_top_up", "is_imported"))
+        head = (claim["claim"], pk, *said)
         for item in placed.get(claim["batch"], ()):
             position, number, pair, section = items[item]
             for question, key in asked.get(section, ()):
@@ -103,7 +104,8 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
     for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn) in enumerate(rows, 1):
         name = names.setdefault(code, pseudonym(study, code))
         found[pk] = {
-            "claim": number, "batch": batch, "annotator": name, "is_top_up": origin == Batch.Origin.TOP_UP, "is_released": released is not None,
+            "claim": number, "batch": batch, "annotator": name, "is_top_up": origin == Batch.Origin.TOP_UP,
+            "is_imported": origin == Batch.Origin.ANSWERED, "is_released": released is not None,
             "released_at": released, "is_submitted": submitted is not None and not is_late,
             "is_settled": released is not None or submitted is not None, "is_withdrawn": withdrawn is not None,
         }  # fmt: skip

@@ -37,7 +37,10 @@ FEWEST_ITEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One comparison's labels: all that were given in time, those of people whom the rules keep, and the final answers."""
+    """One comparison's labels: all that were given in time, those of people whom the rules keep, and the final answers.
+
+    ``is_third`` marks third labels in each of them.
+    """
 
     section: Any
     comparison: Comparison
@@ -50,7 +53,7 @@ class Compared:
     @property
     def shares(self) -> "DataFrame":
         """The labels that say something of the systems by themselves."""
-        return self.kept[~has_third(self.kept, self.section)]
+        return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
 
 def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
@@ -85,6 +88,7 @@ def _compared(frame: "DataFrame", claims: Any, section: Any, attrs: Mapping[str,
     for compared in comparisons(section, pairs=pairs):
         rows = about(mine, compared)
         given = rows[rows["is_given"] & rows["is_submitted"]]
+        given = given.assign(is_third=has_third(given, section))
         in_paper = given[given["assignment"].isin(paper)]
         found.append(
             Compared(
@@ -272,7 +276,7 @@ def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block
     from analysis.stats import choice, sequential
 
     # Third labels are among them where they were asked for: the draw would meet disagreement too often.
-    rows = one.paper[~has_third(one.paper, one.section) & one.paper["value"].isin([0.0, 1.0])]
+    rows = one.paper[~one.paper["is_third"].to_numpy(bool) & one.paper["value"].isin([0.0, 1.0])]
     numbers, place = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
     given = np.bincount(place, minlength=len(numbers))
     wins = np.bincount(place, weights=rows["value"].to_numpy(float), minlength=len(numbers))

@@ -123,12 +123,17 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
     return Answers(tuple(items.tolist()), found.decisions, paid, np.asarray(complete, dtype=bool))
 
 
-def has_third(mine: "DataFrame", section: Any) -> "np.ndarray":
-    """Which rows are third labels: given to items in disagreement alone, they say nothing of the systems by themselves."""
+def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
+    """Which rows are third labels: given to items in disagreement alone, they say nothing of the systems by themselves.
+
+    ``given``: all rows that were given, also by people whom rules leave out, since a label is a third one by what came before it.
+    Of imported answers nobody knows for which batch they were asked: there it is whatever came after two others.
+    """
     import numpy as np
 
     if settings_of(section)["strategy"] != "max_three":
-        return np.zeros(len(mine), dtype=bool)
-    order = mine.sort_values(["item", "question", "received_at", "id"], kind="stable")
+        return np.zeros(len(given), dtype=bool)
+    order = given.sort_values(["item", "question", "received_at", "id"], kind="stable")
     place = order.groupby(["item", "question"], sort=False).cumcount()
-    return (place.reindex(mine.index) >= 2).to_numpy(bool)
+    is_late = (place.reindex(given.index) >= 2).to_numpy(bool)
+    return np.where(given["is_imported"].to_numpy(bool), is_late, given["is_top_up"].to_numpy(bool))

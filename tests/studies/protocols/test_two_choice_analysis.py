@@ -6,11 +6,12 @@ import pytest
 
 from analysis.report import build_report
 from annotators import settle
+from annotators.exclude import exclude
 from studies import lifecycle
 from studies.models import Batch, Item, Question, Study
 from tests.analysis.test_watch import look, many
 from tests.annotators.test_settle import choosing
-from tests.builders import add_choice, choice_study, draft_study, launched
+from tests.builders import add_choice, choice_study, draft_study, launched, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 FAST = {"resamples": 99}
@@ -111,6 +112,21 @@ def test_third_labels_decide_items_and_no_share():
     share = block(result, "choice.preference")["estimates"][0]
     # Those who gave third labels, all of them for beta, are not among them.
     assert (share["n"], share["n_rows"]) == (8, 80) and thirds > 10
+
+
+def test_a_third_label_stays_one_when_the_first_is_left_out():
+    """That it is the second of those who are left does not make it one that was asked for whatever the others said."""
+    study = choice_study(
+        prompts=2, m=2, target_n=2, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
+    )
+    first = choosing(study, "first", lambda item: "alpha")
+    choosing(study, "second", lambda item: "beta")
+    assert settle.settle(study) == 2
+    choosing(study, "third", lambda item: "beta")
+    exclude([first], "too_fast", user("owner"))
+    result, _ = report_of(study)
+    share = block(result, "choice.preference")["estimates"][0]
+    assert (share["n"], share["n_rows"], share["estimate"]) == (1, 2, 1.0)
 
 
 def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item(same_orders):
