@@ -16,6 +16,7 @@ from studies.models import TEST_NUMBERS, Batch, Placement, Study
 from .assign import Released, release
 from .models import Assignment, Exclusion
 
+TOP_UP = Batch.Origin.TOP_UP
 # What an exclusion may be for. The key is stored; "other" asks for a note.
 REASONS = {
     "not_native": "does not read the language well enough",
@@ -117,7 +118,7 @@ def replace(study: Study, pks: Sequence[int]) -> int:
 def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
     """A copy of each assignment's batch with one place, for somebody else. Raises NotNow above the cap.
 
-    Where batches wait that were drawn and never opened, the next of those are opened instead: a higher number cannot be claimed
+    The copy of a batch of third labels is one of third labels: beyond the cap, and asked of items in disagreement alone. Where batches wait that were drawn and never opened, the next of those are opened instead: a higher number cannot be claimed
     without opening all below it.
     """
     with transaction.atomic():
@@ -130,15 +131,16 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
             lifecycle.draw_more(study, len(assignments), by)
             return []
         open_now = lifecycle.open_places(study)
-        if study.cap is not None and open_now + len(assignments) > study.cap:
+        originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[one.batch_id for one in assignments])}
+        counted = sum(originals[one.batch_id].origin != TOP_UP for one in assignments)
+        if study.cap is not None and counted and open_now + counted > study.cap:
             raise NotNow(f"The study is capped at {study.cap} places, and {open_now} are open or taken.")
         last = batches.aggregate(n=Max("number"))["n"]
         first = 0 if last is None else last + 1
-        originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[one.batch_id for one in assignments])}
         made = Batch.objects.bulk_create(
             Batch(
                 study=study, arm_id=originals[one.batch_id].arm_id, number=first + n, wanted=1,
-                origin=Batch.Origin.REPLACEMENT, copy_of_id=one.batch_id,
+                origin=TOP_UP if originals[one.batch_id].origin == TOP_UP else Batch.Origin.REPLACEMENT, copy_of_id=one.batch_id,
             )
             for n, one in enumerate(assignments)
         )  # fmt: skip

@@ -129,6 +129,25 @@ def test_a_third_label_stays_one_when_the_first_is_left_out():
     assert (share["n"], share["n_rows"], share["estimate"]) == (1, 2, 1.0)
 
 
+def test_whoever_stands_in_for_a_third_label_gives_one():
+    """The place of a third label that is opened again is one: it enters no share, no stopping rule, and asks nothing else."""
+    study = choice_study(
+        prompts=2, m=2, target_n=2, target_cap=2, annotators_per_batch=2, settings={"strategy": "max_three"}
+    )
+    for person, system in (("first", "alpha"), ("second", "beta")):
+        choosing(study, person, lambda item, system=system: system)
+    settle.settle(study)
+    for person in ("third", "stand-in"):
+        assignment = choosing(study, person, lambda item: "beta")
+        exclude([assignment], "technical", user("owner"), reopen=True)
+    choosing(study, "last", lambda item: "beta")
+    assert set(Batch.objects.filter(study=study, number__gt=0).values_list("origin", flat=True)) == {"top_up"}
+    result, _ = report_of(study)
+    (estimate,) = block(result, "choice.preference")["estimates"]
+    beside = estimate["sensitivity"][0]
+    assert estimate["n"] == beside["n"] == 2 and (beside["estimate"], beside["n_rows"]) == (0.5, 4)
+
+
 def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item(same_orders):
     """Items without a third label are those in disagreement: the others alone would look unanimous."""
     study = choice_study(
