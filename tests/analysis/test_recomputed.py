@@ -1,0 +1,303 @@
+"""Every protocol's numbers, computed once more from the exported table, by other means than the report's."""
+
+import io
+import random
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.exports import csv_blocks
+from analysis.flat import Selection
+from analysis.report import build_report
+from annotators.exclude import exclude
+from annotators.record import record_page, standing_of
+from studies import lifecycle
+from studies.fields import TIE
+from studies.models import Exposure, Question, Study
+from tests.builders import (
+    add_choice,
+    add_marks,
+    add_ranking,
+    add_rating,
+    add_relative,
+    add_spa,
+    draft_study,
+    launched,
+    user,
+)
+from tests.players import claimed, form, open_page, plausible
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
+PEOPLE, LEFT, EXCLUDED = 14, 2, (4,)
+KEPT = PEOPLE - LEFT - len(EXCLUDED)
+STRENGTHS = {"alpha": 0.0, "beta": 0.6, "gamma": 1.1}
+
+
+def play(study, n, until=None):
+    """Somebody who answers as a robot would, and now and then says that both are alike, or that they cannot."""
+    rng = random.Random(n)
+    assignment = claimed(study, f"person {n}")
+    done = 0
+    while (key := standing_of(assignment).next_key) is not None and (until is None or done < until):
+        step, page, asks = open_page(assignment, key)
+        exposures = [ask.exposure_id for ask in asks.values() if ask.exposure_id]
+        exposures += [exposure for item in page.items for _, exposure in item.exposures]
+        systems = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output__system__name"))
+        sent = plausible(asks, rng) | step.protocol.robot(asks, systems, STRENGTHS, rng)
+        for slot, ask in asks.items():
+            if ask.field.kind == "exposure" and rng.random() < 0.2:
+                sent[slot] = TIE
+            if ask.skip_reasons and rng.random() < 0.2:
+                sent[slot] = ""
+                sent[f"{slot}.skip"] = "cannot_judge"
+        assert record_page(assignment, page.key, form(**sent)).sent is None
+        assignment.refresh_from_db()
+        done += 1
+    return assignment
+
+
+@pytest.fixture
+def study():
+    """All protocols in one study: some people leave, one is left out, some questions are skipped, ratings stand in two sections."""
+    study = draft_study(prompts=200, target_n=PEOPLE, instructions="", annotators_per_batch=2)
+    spa = add_spa(study, position=1, m=2)
+    add_rating(study, position=2, reuses=spa, m=2)
+    add_rating(study, position=3, m=3)
+    for position, add in enumerate((add_relative, add_ranking, add_marks, add_choice), 4):
+        study.contrasts.all().delete()
+        options = {"stopping": "none", "strategy": "any", "allows_tie": True} if add is add_choice else {}
+        add(study, position=position, m=6 if add in (add_relative, add_choice) else 3, **options)
+    Question.objects.filter(section__protocol__in=["rating", "relative", "two_choice"]).update(
+        skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}]
+    )
+    launched(study)
+    people = [play(study, n) for n in range(PEOPLE - LEFT)]
+    for n in range(LEFT):
+        play(study, PEOPLE + n, until=5 + 9 * n)
+    exclude([people[n] for n in EXCLUDED], "technical", user("owner"))
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    return Study.objects.get(pk=study.pk)
+
+
+@pytest.fixture
+def report(study):
+    result = build_report(study, {"resamples": 99})
+    assert not result["problems"], result["problems"]
+    return result
+
+
+@pytest.fixture
+def rows(study):
+    """The export, as a colleague would read it: those who submitted and were not left out."""
+    data = b"".join(csv_blocks("responses", Selection(study)))
+    table = pd.read_csv(io.BytesIO(data), keep_default_na=False, na_values={"value": [""]})
+    return table[(table["is_submitted"] == 1) & (table["exclusion"] == "")]
+
+
+def found(report, name, mode="recommended"):
+    return [e for b in report["blocks"] if (b["name"], b["mode"]) == (name, mode) for e in b["estimates"]]
+
+
+def about(estimate):
+    return estimate["settings"]["contrast"]
+
+
+def jackknifed(values, people, null):
+    """The mean of all values, and the p of t by leaving out one annotator at a time, on G* - 1 degrees of freedom."""
+    values, people = np.asarray(values, float), np.asarray(people, object)
+    mean = values.mean()
+    groups = sorted(set(people))
+    without = np.array([values[people != one].mean() for one in groups])
+    variance = (len(groups) - 1) / len(groups) * ((without - mean) ** 2).sum()
+    sizes = np.array([(people == one).sum() for one in groups])
+    effective = sizes.sum() ** 2 / (sizes**2).sum()
+    return mean, 2 * stats.t.sf(abs(mean - null) / np.sqrt(variance), effective - 1)
+
+
+def two_way(values, people, items, null):
+    """The mean and the p of t with annotators and items as clusters, from the sums of residuals over each."""
+    table = pd.DataFrame({"e": np.asarray(values, float), "a": people, "i": items})
+    mean = table["e"].mean()
+    table["e"] -= mean
+
+    def part(*names):
+        sums = table.groupby(list(names))["e"].sum()
+        return len(sums) / (len(sums) - 1) * (sums**2).sum() / len(table) ** 2
+
+    a, i, both = part("a"), part("i"), part("a", "i")
+    fewest = min(table["a"].nunique(), table["i"].nunique())
+    return mean, 2 * stats.t.sf(abs(mean - null) / np.sqrt(max(a + i - both, a, i)), fewest - 1)
+
+
+def is_same(estimate, value, pvalue, n=None):
+    assert estimate["status"] == "ok", estimate
+    assert estimate["estimate"] == pytest.approx(value, abs=1e-9)
+    assert estimate["test"]["pvalue"] == pytest.approx(pvalue, rel=1e-6)
+    assert n is None or estimate["n"] == n
+
+
+def adjusted_within_families(estimates):
+    """Holm by hand: the k-th smallest of m is multiplied by m - k + 1, and never under one before it."""
+    families = {}
+    for estimate in estimates:
+        families.setdefault(estimate["test"]["family"], []).append(estimate["test"])
+    for tests in families.values():
+        assert {test["family_size"] for test in tests} == {len(tests)}
+        most = 0.0
+        for rank, test in enumerate(sorted(tests, key=lambda test: test["pvalue"])):
+            most = max(most, min(1.0, (len(tests) - rank) * test["pvalue"]))
+            assert test["pvalue_adjusted"] == pytest.approx(most)
+    return {family: len(tests) for family, tests in families.items()}
+
+
+def pairs_of(table, x, y, index=("annotator", "prompt"), values="value"):
+    """A row an annotator and prompt, where both systems were judged."""
+    wide = table.pivot_table(index=list(index), columns="system", values=values, aggfunc="mean")
+    return wide[[x, y]].dropna().reset_index()
+
+
+def opponents(study):
+    """item > the names of its systems: the export names the one that was judged."""
+    shown = {}
+    for section, number, name in Exposure.objects.filter(item__study=study).values_list(
+        "item__section__position", "item__number", "output__system__name"
+    ):
+        shown.setdefault(f"s{section}.{number}", set()).add(name)
+    return shown
+
+
+def test_all_of_it(report, rows, study):
+    """One study, since making it costs more than all that is asked of it."""
+    assert report["n"] == {"arrived": PEOPLE, "submitted": PEOPLE - LEFT, "kept": KEPT, "kept_paper": KEPT}
+    assert rows["annotator"].nunique() == KEPT and (rows["skip_reason"] != "").sum() > 20
+    for check in (probabilities, ratings, relative_points, rankings, marks, choices):
+        check(report, rows, study)
+
+
+def probabilities(report, rows, study):
+    table = rows[rows["section"] == 1].pivot_table(index="annotator", columns=["x", "y"], values="value")
+    for name, mode in (("spa.pairs", "recommended"), ("spa.pairs", "paper")):
+        estimates = found(report, name, mode)
+        assert len(estimates) == 2
+        for estimate in estimates:
+            x, y = about(estimate)["x"], about(estimate)["y"]
+            stated = table[x, y] / 100 if mode == "paper" else (table[x, y] + 100 - table[y, x]) / 200
+            is_same(estimate, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
+        assert adjusted_within_families(estimates) == {f"spa.{mode}.primary": 2}
+    for estimate in found(report, "spa.order"):
+        gap = (
+            table[about(estimate)["x"], about(estimate)["y"]] + table[about(estimate)["y"], about(estimate)["x"]]
+        ) / 100 - 1
+        is_same(estimate, gap.mean(), stats.ttest_1samp(gap, 0).pvalue, KEPT)
+
+
+def ratings(report, rows, study):
+    above, apart, paper = (
+        found(report, f"rating.{name}", mode)
+        for name, mode in (("superiority", "recommended"), ("difference", "recommended"), ("difference", "paper"))
+    )
+    assert [about(estimate)["section"] for estimate in above] == [2, 2, 3, 3]
+    for one, two, three in zip(above, apart, paper, strict=True):
+        x, y, section = (about(one)[name] for name in ("x", "y", "section"))
+        mine = rows[(rows["section"] == section) & rows["value"].notna()]
+        pairs = pairs_of(mine, x, y)
+        is_same(
+            one,
+            *jackknifed((np.sign(pairs[x] - pairs[y]) + 1) / 2, pairs["annotator"], 0.5),
+            pairs["annotator"].nunique(),
+        )
+        is_same(two, *jackknifed(pairs[x] - pairs[y], pairs["annotator"], 0.0))
+        means = pairs.groupby("annotator")[[x, y]].mean()
+        is_same(three, (means[x] - means[y]).mean(), stats.ttest_rel(means[x], means[y]).pvalue)
+        assert two["sensitivity"] and one["n_rows"] >= len(pairs)
+    for estimates, name in ((above, "superiority"), (apart, "difference"), (paper, "paper")):
+        assert adjusted_within_families(estimates) == {f"rating.{name}.primary": 4}
+    for mean in found(report, "rating.means"):
+        mine = rows[(rows["section"] == mean["settings"]["section"]) & (rows["system"] == mean["settings"]["system"])]
+        own = mine.groupby("annotator")["value"].mean().dropna()
+        low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), own.sem())
+        assert mean["estimate"] == pytest.approx(own.mean())
+        assert (mean["interval"]["low"], mean["interval"]["high"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def relative_points(report, rows, study):
+    shown = opponents(study)
+    mine = rows[(rows["section"] == 4) & rows["value"].notna()]
+    estimates = found(report, "relative.score")
+    answers = zip(
+        estimates, found(report, "relative.superiority"), found(report, "relative.score", "paper"), strict=True
+    )
+    n_rows = 0
+    for one, above, paper in answers:
+        x, y = about(one)["x"], about(one)["y"]
+        pair = mine[mine["item"].map(lambda item, pair={x, y}: shown[item] == pair)]
+        score = (pair["value"] - 3) * np.where(pair["system"] == x, 1, -1)
+        n_rows += len(score)
+        is_same(one, *jackknifed(score, pair["annotator"], 0.0), pair["annotator"].nunique())
+        is_same(above, *jackknifed((np.sign(score) + 1) / 2, pair["annotator"], 0.5))
+        is_same(paper, score.mean(), stats.ttest_1samp(score, 0).pvalue, len(score))
+    assert n_rows == len(mine)
+    assert adjusted_within_families(estimates) == {"relative.score.primary": 2, "relative.score.not planned": 1}
+
+
+def rankings(report, rows, study):
+    mine = rows[rows["section"] == 5]
+    estimates = found(report, "ranking.share")
+    assert {frozenset((about(e)["x"], about(e)["y"])) for e in estimates} == set(
+        map(frozenset, combinations(STRENGTHS, 2))
+    )
+    for estimate in estimates:
+        x, y = about(estimate)["x"], about(estimate)["y"]
+        pairs = pairs_of(mine, x, y, ("annotator", "item"))
+        is_same(estimate, *jackknifed((np.sign(pairs[y] - pairs[x]) + 1) / 2, pairs["annotator"], 0.5), KEPT)
+    # What was typed has the same order as the mid-ranks that are stored.
+    for _, ranking in mine.groupby(["annotator", "item"]):
+        assert ranking["value"].tolist() == stats.rankdata(ranking["text"].astype(int)).tolist()
+    means = {e["settings"]["system"]: e["estimate"] for e in found(report, "ranking.means")}
+    assert means == {system: pytest.approx(mean) for system, mean in mine.groupby("system")["value"].mean().items()}
+    (friedman,) = found(report, "ranking.friedman", "paper")
+    own = mine.pivot_table(index="annotator", columns="system", values="value")
+    assert friedman["test"]["pvalue"] == pytest.approx(stats.friedmanchisquare(*own.to_numpy().T).pvalue)
+
+
+def marks(report, rows, study):
+    mine = rows[rows["section"] == 6]
+    key = ["annotator", "item", "prompt", "system"]
+    of = mine[mine["question"] == "errors"].groupby(key)["value"].sum().rename("penalty").reset_index()
+    of["score"] = of.merge(mine[mine["question"] == "score"], on=key, how="left")["value"]
+    for name, sign in (("score", 1), ("penalty", -1)):
+        for estimate in found(report, f"marks.{name}"):
+            x, y = about(estimate)["x"], about(estimate)["y"]
+            pairs = pairs_of(of, x, y, ("annotator", "item"), name)
+            is_same(estimate, *two_way(sign * (pairs[x] - pairs[y]), pairs["annotator"], pairs["item"], 0.0))
+    for estimate in found(report, "marks.standard", "paper"):
+        kind, system = (estimate["settings"][name] for name in ("measure", "system"))
+        if kind != "per_100_words":
+            assert estimate["estimate"] == pytest.approx(of[of["system"] == system][kind].mean())
+
+
+def choices(report, rows, study):
+    shown = opponents(study)
+    mine = rows[rows["section"] == 7]
+    assert (mine["choice"] == TIE).sum() > 5
+    estimates = found(report, "choice.preference")
+    for estimate, paper in zip(estimates, found(report, "choice.preference", "paper"), strict=True):
+        x, y = about(estimate)["x"], about(estimate)["y"]
+        pair = mine[mine["item"].map(lambda item, pair={x, y}: shown[item] == pair)]
+        value = pd.Series(
+            np.select(
+                [pair["chosen_system"] == x, pair["chosen_system"] == y, pair["choice"] == TIE], [1, 0, 0.5], np.nan
+            ),
+            index=pair.index,
+        )
+        own = value.groupby(pair["annotator"]).mean().dropna()
+        is_same(estimate, own.mean(), stats.ttest_1samp(own, 0.5).pvalue, len(own))
+        assert estimate["detail"]["n_ties"] == (value == 0.5).sum()
+        assert estimate["detail"]["n_skipped"] == (pair["skip_reason"] != "").sum()
+        first = value[value != 0.5].groupby(pair["item"]).first().dropna()
+        assert paper["detail"]["n_answers"] <= len(first)
+    assert adjusted_within_families(estimates) == {"choice.preference.primary": 2, "choice.preference.not planned": 1}
