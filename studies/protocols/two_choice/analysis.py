@@ -39,7 +39,7 @@ FEWEST_ITEMS = 20
 class Compared:
     """One comparison's labels: all that were given in time, those of people whom the rules keep, and the final answers.
 
-    ``is_third`` marks third labels in each of them.
+    ``is_third`` marks third labels in each of them. ``n_submitted``: who finished a batch of the section, whatever pairs it held.
     """
 
     section: Any
@@ -49,6 +49,7 @@ class Compared:
     paper: "DataFrame"
     answers: Answers
     look: Look | None
+    n_submitted: int
 
     @property
     def shares(self) -> "DataFrame":
@@ -83,6 +84,7 @@ def _compared(frame: "DataFrame", claims: Any, section: Any, attrs: Mapping[str,
     kept, paper = (set(frame.loc[frame[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper"))
     said = {look.name: look for look in looks(claims, section, attrs["seed"])}
     mine = claims.rows[claims.rows["section"] == section.position]
+    n_submitted = mine.loc[mine["is_submitted"] & ~mine["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(mine["pair"])) if pair.count("\x1f") == 1]
     found = []
     for compared in comparisons(section, pairs=pairs):
@@ -93,7 +95,7 @@ def _compared(frame: "DataFrame", claims: Any, section: Any, attrs: Mapping[str,
         found.append(
             Compared(
                 section, compared, given, given[given["assignment"].isin(kept)], in_paper, final_answers(in_paper, section),
-                said.get(compared.key),
+                said.get(compared.key), n_submitted,
             )
         )  # fmt: skip
     return found
@@ -118,9 +120,9 @@ def _recommended(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
 
 
 def _is_spent(one: Compared) -> bool:
-    """Whether as many have submitted as the target allows."""
+    """Whether as many have submitted as the target allows, third labels not counted."""
     target = one.section.study.target_n
-    return bool(target and one.given["assignment"].nunique() >= target)
+    return bool(target and one.n_submitted >= target)
 
 
 def _fixed_n(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":

@@ -12,6 +12,7 @@ from studies.models import Batch, Item, Question, Study
 from tests.analysis.test_watch import look, many
 from tests.annotators.test_settle import choosing
 from tests.builders import add_choice, choice_study, draft_study, launched, user
+from tests.players import claimed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 FAST = {"resamples": 99}
@@ -93,6 +94,26 @@ def test_a_budget_that_ran_out_is_said():
     (row,) = tables["choices"]["rows"]
     assert row["outcome"] == row["logged"] == "budget exhausted"
     assert "budget was exhausted" in result["conclusions"][0]["text"]
+
+
+def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
+    """With m = 2 of three pairs nobody has seen them all; with third labels more people come than the target says."""
+    study = choice_study(systems=("alpha", "beta", "gamma"), target_n=6, prompts=12, m=2)
+    many(study, 6, 0.5)
+    look(study)
+    _, tables = report_of(study)
+    rows = [row for row in tables["choices"]["rows"] if row["rule"] == "anytime-valid"]
+    assert [row["outcome"] for row in rows] == [row["logged"] for row in rows] == ["budget exhausted"] * 2
+    study = choice_study(prompts=4, m=2, target_n=4, annotators_per_batch=2, settings={"strategy": "max_three"})
+    # The first and the third have one batch; what they disagree on goes to the top-up, and the fourth place stays open.
+    for person, system in (("first", "alpha"), ("second", "alpha"), ("third", "beta")):
+        choosing(study, person, lambda item, system=system: system)
+    assert settle.settle(study) == 2
+    batches = [claimed(study, person).batch.origin for person in ("fourth", "fifth")]
+    assert sorted(batches) == ["drawn", "top_up"]
+    choosing(study, ("fourth", "fifth")[batches.index("top_up")], lambda item: "beta")
+    _, tables = report_of(study)
+    assert [row["outcome"] for row in tables["choices"]["rows"]] == ["open"]
 
 
 def test_third_labels_decide_items_and_no_share():
