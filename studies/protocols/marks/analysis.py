@@ -182,8 +182,8 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
     from analysis.stats import basic
 
     level = attrs["level"]
-    kept = set(rows["annotator"])
-    parts = one.parts[one.parts["annotator"].isin(kept) & ~one.parts["system"].isin(one.references.names)]
+    kept = set(rows["assignment"])
+    parts = one.parts[one.parts["assignment"].isin(kept) & ~one.parts["system"].isin(one.references.names)]
     parts = parts.assign(sentence=_joined(parts, "item", "system", "sample", "part"))
     checks = []
     for column, measured, words in (

@@ -14,7 +14,8 @@ from .parts import WHOLE, sentences
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-KEY = ["annotator", "item", "system", "sample"]
+# The assignment too: what somebody said in a batch that is left out is apart from what they said in another.
+KEY = ["assignment", "annotator", "item", "system", "sample"]
 WHOLLY = ["is_kept", "is_kept_paper"]
 
 
@@ -84,7 +85,7 @@ def _parts(outputs: "DataFrame", real: "DataFrame", texts: Mapping[tuple, str], 
             worst[place] = max(worst.get(place, 0.0), float(weight))
     rows = []
     for prompt, *key in zip(outputs["prompt"], *(outputs[name] for name in KEY), strict=True):
-        for part in sentences(texts.get((prompt, key[2], key[3]), "")):
+        for part in sentences(texts.get((prompt, *key[-2:]), "")):
             weight = worst.get((*key, part.number), 0.0)
             rows.append((*key, part.number, float(weight > 0), weight))
     return pd.DataFrame(rows, columns=[*KEY, "part", "is_marked", "worst"])

@@ -260,6 +260,21 @@ def frame_of(section, judged):
     return frame
 
 
+def test_a_batch_that_is_left_out_leaves_nothing_in_what_its_person_said_elsewhere():
+    section = draft(systems=("alpha", "beta")).sections.get()
+    judged = {(person, 1, "alpha"): ([("style", 1, "1")], 50) for person in range(6)}
+    frame = frame_of(section, judged)
+    alone = {block.name: block for block in analyse(frame, [section])}
+    again = frame_of(section, {(n, 1, "alpha"): ([("accuracy", 5, "2")], 20) for n in range(3)})
+    again = again.assign(assignment=again["assignment"] + 100, is_kept=False, is_kept_paper=False)
+    both = pd.concat([frame, again], ignore_index=True)
+    both.attrs = ATTRS
+    found = {block.name: block for block in analyse(both, [section])}
+    assert found.keys() == alone.keys() and found["marks.systems"].estimates[0].estimate == 50
+    for name in ("marks.systems", "marks.kinds", "marks.checks", "marks.standard"):
+        assert [e.as_dict() for e in found[name].estimates] == [e.as_dict() for e in alone[name].estimates], name
+
+
 def test_the_report_counts_by_hand():
     section = draft(systems=("alpha", "beta")).sections.get()
     judged = {}
