@@ -317,14 +317,15 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
     from analysis.stats import multiplicity
     from analysis.stats.exposure import m_exposure
 
-    tables: dict[tuple[str, str, str], dict[int, tuple[Answers, int]]] = {}
+    tables: dict[tuple[str, str, str], dict[int, tuple[Answers, int, bool]]] = {}
     for one in answers:
         kept = one.chosen(one.people["is_kept"].to_numpy(bool))
         for column, compared in enumerate(one.comparisons):
+            # A pair that no comparison names has the direction of its section's first question: it is turned to that of the first section.
+            is_turned = (compared.y, compared.x, compared.criterion) in tables
+            x, y = (compared.y, compared.x) if is_turned else (compared.x, compared.y)
             # Where two sections have the same m the first stands for it.
-            tables.setdefault((compared.x, compared.y, compared.criterion), {}).setdefault(
-                one.section.m, (kept, column)
-            )
+            tables.setdefault((x, y, compared.criterion), {}).setdefault(one.section.m, (kept, column, is_turned))
     levels, more, steps = [], [], {}
     for (x, y, criterion), by_m in tables.items():
         if len(by_m) < 2:
@@ -354,16 +355,17 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
     ]  # fmt: skip
 
 
-def _by_person(seen: Sequence[tuple[Answers, int]]) -> tuple["np.ndarray", "np.ndarray"]:
+def _by_person(seen: Sequence[tuple[Answers, int, bool]]) -> tuple["np.ndarray", "np.ndarray"]:
     """One comparison's answers in both orders: a row an annotator, a column a section; NaN where there is none."""
     import numpy as np
 
-    people = sorted({person for one, _ in seen for person in one.people["annotator"]})
+    people = sorted({person for one, _, _ in seen for person in one.people["annotator"]})
     place = {person: row for row, person in enumerate(people)}
     both = np.full((2, len(people), len(seen)), np.nan)
-    for number, (one, column) in enumerate(seen):
+    for number, (one, column, is_turned) in enumerate(seen):
         rows = [place[person] for person in one.people["annotator"]]
-        both[0, rows, number], both[1, rows, number] = one.xy[:, column], one.yx[:, column]
+        first, second = (one.yx, one.xy) if is_turned else (one.xy, one.yx)
+        both[0, rows, number], both[1, rows, number] = first[:, column], second[:, column]
     return both[0], both[1]
 
 

@@ -143,6 +143,23 @@ def test_sections_of_different_exposure_share_a_family_and_are_compared_within_p
     assert len(block(blocks, "spa.exposures").estimates) == 2  # two exposures have no second step to compare
 
 
+def test_sections_that_ask_in_another_direction_first_are_turned():
+    one, two = of_two_exposures()
+    Contrast.objects.all().delete()
+    for question, position in zip(two.questions.order_by("position"), (4, 3), strict=True):
+        two.questions.filter(pk=question.pk).update(position=position)
+    answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
+    more = [(p, "alpha", "beta", 100 - min(100, n + 5 + p)) for p, n in enumerate(XY)]
+    frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    directions = [e.settings["contrast"]["x"] for e in block(blocks, "spa.pairs").estimates]
+    assert directions == ["beta", "alpha"]
+    step = block(blocks, "spa.exposures").estimates[0]
+    differences = [min(100, n + 5 + p) - n for p, n in enumerate(XY)]
+    assert step.settings["x"] == "beta" and step.estimate == pytest.approx(sum(differences) / 600)
+
+
 def test_people_who_answered_at_one_exposure_alone_are_not_compared_with_others():
     one, two = of_two_exposures()
     frame = pd.concat(
