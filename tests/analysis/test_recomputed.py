@@ -25,6 +25,7 @@ from tests.builders import (
     add_relative,
     add_spa,
     draft_study,
+    humanlike_draft,
     launched,
     user,
 )
@@ -46,7 +47,7 @@ def play(study, n, until=None):
         exposures = [ask.exposure_id for ask in asks.values() if ask.exposure_id]
         exposures += [exposure for item in page.items for _, exposure in item.exposures]
         systems = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output__system__name"))
-        sent = plausible(asks, rng) | step.protocol.robot(asks, systems, STRENGTHS, rng)
+        sent = plausible(asks, rng, "because of its words") | step.protocol.robot(asks, systems, STRENGTHS, rng)
         for slot, ask in asks.items():
             if ask.field.kind == "exposure" and rng.random() < 0.2:
                 sent[slot] = TIE
@@ -92,6 +93,10 @@ def report(study):
 
 @pytest.fixture
 def rows(study):
+    return exported(study)
+
+
+def exported(study):
     """The export, as a colleague would read it: those who submitted and were not left out."""
     data = b"".join(csv_blocks("responses", Selection(study)))
     table = pd.read_csv(io.BytesIO(data), keep_default_na=False, na_values={"value": [""]})
@@ -301,3 +306,54 @@ def choices(report, rows, study):
         first = value[value != 0.5].groupby(pair["item"]).first().dropna()
         assert paper["detail"]["n_answers"] <= len(first)
     assert adjusted_within_families(estimates) == {"choice.preference.primary": 2, "choice.preference.not planned": 1}
+
+
+def test_human_or_machine(same_orders):
+    study = launched(humanlike_draft(conditions=("none", "examples"), domains=("news", "stories"), target_n=18, m=5))
+    people = [play(study, n) for n in range(16)]
+    for n in range(2):
+        play(study, 16 + n, until=6)
+    exclude(people[:1], "technical", user("owner"))
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    report = build_report(study, {"resamples": 99})
+    assert not report["problems"] and report["n"]["kept"] == 15
+    rows = exported(study)
+    rows = rows[(rows["purpose"] == "live") & (rows["question"] == "source") & rows["value"].notna()]
+    machine, says = rows["system"] != "human", rows["value"] > 2.5
+    rows = rows.assign(machine=machine, says=says, correct=machine == says)
+    estimates = found(report, "humanlike.paper", "paper")
+    cells = [(None, condition) for condition in ("none", "examples")]
+    cells += [(domain, condition) for domain in ("news", "stories") for condition in ("none", "examples")]
+
+    def accuracies(domain, condition):
+        mine = rows[(rows["condition"] == condition) & (rows["domain"] == domain if domain else True)]
+        return mine.groupby("annotator")["correct"].mean()
+
+    tests = {
+        (e["settings"]["domain"], e["settings"]["condition"]): e for e in estimates if e["test"] and e["test"]["family"]
+    }
+    for domain, condition in cells:
+        test, own = tests[domain or "all", condition]["test"], accuracies(domain, condition)
+        if condition == "none":
+            expected = stats.ttest_1samp(own, 0.5).pvalue
+        else:
+            expected = stats.ttest_ind(own, accuracies(domain, "none"), equal_var=False).pvalue
+        assert test["pvalue"] == pytest.approx(expected) and test["family_size"] == 4
+        assert test["pvalue_adjusted"] == pytest.approx(min(1.0, 4 * expected))
+    seen = set()
+    for estimate in found(report, "humanlike.detection"):
+        domain, condition = estimate["settings"]["domain"], estimate["settings"]["condition"]
+        mine = rows[(rows["condition"] == condition) & (rows["domain"].eq(domain) | (domain == "all"))]
+        hits, false = mine.loc[mine["machine"], "says"], mine.loc[~mine["machine"], "says"]
+        z = [stats.norm.ppf((part.sum() + 0.5) / (len(part) + 1)) for part in (hits, false)]
+        above = mine.loc[mine["machine"], "value"].to_numpy()[:, None] - mine.loc[~mine["machine"], "value"].to_numpy()
+        expected = {
+            "humanlike.sensitivity": z[0] - z[1], "humanlike.criterion": -(z[0] + z[1]) / 2,
+            "humanlike.accuracy": mine["correct"].mean(), "humanlike.auc": (np.sign(above) + 1).mean() / 2,
+            "humanlike.share_human": 1 - mine["says"].mean(), "humanlike.bias": mine["machine"].mean() - mine["says"].mean(),
+        }  # fmt: skip
+
+        seen.add(estimate["analysis"])
+        assert estimate["estimate"] == pytest.approx(expected[estimate["analysis"]]), estimate["analysis"]
+    assert seen == set(expected)
