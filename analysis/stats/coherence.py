@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, bootstrap
-from analysis.stats.arrays import FloatArray, matrix, refuse_level, refuse_outside
+from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level, refuse_outside
 from analysis.stats.bradley_terry import reachable
 from analysis.stats.results import Estimate, Record, Warning
 
@@ -256,16 +256,22 @@ def cycle_sums(
         warnings = [
             Warning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
         ]
-        interval = None
-        if n > 1 and len(draws):
+        interval, status, reason = None, "ok", ""
+        if n == 1:
+            status, reason = "n_lt_2", f"one {unit} has no spread"
+        elif len(draws):
             # A resample in which nobody answered one of the questions has no sum; one with a mean of 0 or 1 lies beyond all others.
             answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]
-            if len(answered) > len(draws) / 2:
+            if len(answered) and float(np.ptp(answered, axis=0).max()) < DEGENERATE:
+                # An interval of no width would claim a certainty that equal answers do not give.
+                status, reason = "zero_variance", "all resamples give the same sum"
+            elif len(answered) > len(draws) / 2:
                 interval = bootstrap.percentile_interval(special.logit(answered) @ signs, level)
             undefined = 1 - float(np.mean(((draws[:, columns] > 0) & (draws[:, columns] < 1)).all(axis=1)))
             if undefined:
                 warnings.append(Warning("undefined_resamples", "warn", {"share": undefined}))
-        results.append(Estimate(estimate=total, interval=interval, warnings=tuple(warnings), detail=detail, **common))
+        common |= {"status": status, "reason": reason, "interval": interval, "warnings": tuple(warnings)}
+        results.append(Estimate(estimate=total, detail=detail, **common))
     return tuple(results)
 
 
