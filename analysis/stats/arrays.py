@@ -176,6 +176,28 @@ def refuse_negative(**amounts: float) -> None:
             raise ValueError(f"{name}: {amount!r} is not a non-negative number")
 
 
+def refuse_infinite(**numbers: float) -> None:
+    """Raises ValueError, naming the argument, for what is no number: infinite or missing.
+
+    >>> refuse_infinite(d_prime=math.nan)
+    Traceback (most recent call last):
+        ...
+    ValueError: d_prime: nan is not a finite number
+    """
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            raise ValueError(f"{name}: {number!r} is not a finite number")
+
+
+def is_whole(number: float) -> bool:
+    """Whether a number is a whole one; what is infinite or missing is not.
+
+    >>> is_whole(3.0), is_whole(2.5), is_whole(math.inf)
+    (True, False, False)
+    """
+    return math.isfinite(number) and number == int(number)
+
+
 def _refuse_infinite(array: FloatArray, name: str) -> None:
     if np.isinf(array).any():
         raise ValueError(f"{name}: row {int(np.argwhere(np.isinf(array))[0][0])} is infinite")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, refuse_level, refuse_negative, refuse_outside, vector
 from analysis.stats.choice import Effort, RequestLaw, Strategy, effort_to_decision
 from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries, hoeffding_boundaries
@@ -110,6 +110,8 @@ def law_of_agents(
     capabilities, difficulties = vector(agents.capabilities, "capabilities"), np.asarray(agents.difficulties)
     refuse_outside(capabilities, (0.0, 1.0), "capabilities")
     refuse_outside(difficulties.ravel(), (-1.0, 1.0), "difficulties")
+    if np.isnan(capabilities).any() or np.isnan(difficulties).any():
+        raise ValueError("capabilities: an annotator or a request without a number has no chance")
     drawn = 1 if strategy.name == "max_three" and replacement else strategy.most
     if len(capabilities) < drawn:
         raise ValueError(f"capabilities: {len(capabilities)} annotators where {drawn} are asked")
@@ -317,8 +319,7 @@ def _difficulties(
         raise ValueError(f"spread_is: {spread_is!r} is none of {', '.join(SPREADS)}")
     if not -1 <= mean <= 1:
         raise ValueError(f"mean_difficulty: {mean!r} is outside -1..1")
-    if spread < 0:
-        raise ValueError(f"spread: {spread!r} is negative")
+    refuse_negative(spread=spread)
     sd = math.sqrt(spread) if spread_is == "variance" else spread
     return np.asarray(np.clip(rng.normal(mean, sd, shape), -1.0, 1.0))
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, refuse_negative, vector
+from analysis.stats.arrays import FloatArray, IntArray, is_whole, kept_codes, refuse_level, refuse_negative, vector
 from analysis.stats.leaderboard import worst_case_se
 from analysis.stats.results import Estimate, Interval, Record, Warning
 
@@ -94,7 +94,7 @@ def study_cost(
     600.0
     """
     for name, count in (("n_items", n_items), ("labels_per_item", labels_per_item), ("n_systems", n_systems)):
-        if count < 0 or count != int(count):
+        if count < 0 or not is_whole(count):
             raise ValueError(f"{name}: {count!r} is no count")
     refuse_negative(pay=pay, fee_rate=fee_rate, overhead=overhead)
     if not 0 <= test_share < 1:
@@ -197,12 +197,12 @@ def precision_curve(
     refuse_negative(cost_per_label=cost_per_label)
     points = []
     for n in n_labels:
-        if n < 1 or n != int(n):
+        if n < 1 or not is_whole(n):
             raise ValueError(f"n_labels: {n!r} is no positive count")
         if sd is None:
             se = worst_case_se(score, n, design_effect=design_effect)
         else:
-            refuse_negative(sd=sd)
+            refuse_negative(sd=sd, design_effect=design_effect)
             se = sd * math.sqrt(design_effect / n)
         points.append(PrecisionPoint(int(n), se, n * cost_per_label))
     return tuple(points)
@@ -230,7 +230,7 @@ def cost_of_halving(n: int, se: float, *, cost_per_label: float) -> Halving:
     >>> halving.extra_labels, halving.extra_cost
     (2400, 1800.0)
     """
-    if n < 1 or n != int(n):
+    if n < 1 or not is_whole(n):
         raise ValueError(f"n: {n!r} is no positive count")
     refuse_negative(se=se, cost_per_label=cost_per_label)
     extra = 3 * int(n)

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_negative, refuse_share, vector
+from analysis.stats.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    is_whole,
+    refuse_infinite,
+    refuse_negative,
+    refuse_share,
+    vector,
+)
 from analysis.stats.choice_simulation import draw_agents
 from analysis.stats.results import Record
 
@@ -106,6 +115,7 @@ def spa_answers(
     refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
     refuse_share(acquiescence_share, "acquiescence_share")
     refuse_share(excluded_share, "excluded_share")
+    refuse_infinite(acquiescent_percent=acquiescent_percent)
     wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
     shape = (runs, n_annotators, len(wanted))
     beliefs = 100 * (wanted + annotator_sd * rng.standard_normal(shape))
@@ -155,7 +165,7 @@ def likert_ratings(
     means, cuts = vector(effects, "effects"), vector(thresholds, "thresholds")
     if len(means) == 0 or np.isnan(means).any():
         raise ValueError("effects: a mean for each of at least one system")
-    if len(cuts) == 0 or np.any(np.diff(cuts) <= 0):
+    if len(cuts) == 0 or np.isnan(cuts).any() or np.any(np.diff(cuts) <= 0):
         raise ValueError(f"thresholds: {cuts.tolist()} do not ascend")
     prompts, n_distinct = _assigned(n_annotators, n_each, n_prompts, "n_prompts")
     k = len(means)
@@ -201,6 +211,7 @@ def continuous_ratings(
     refuse_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
     refuse_share(violating_share, "violating_share")
     means = _within(vector(utilities, "utilities"), (0.0, 1.0), "utilities")
+    refuse_infinite(low_percent=low_percent, high_percent=high_percent)
     if low_percent >= high_percent:
         raise ValueError(f"low_percent: {low_percent:g} is not below high_percent")
     low = low_percent + ends_sd * rng.standard_normal((runs, n_annotators))
@@ -256,6 +267,7 @@ def human_like_ratings(
         confident_at=confident_at,
     )
     refuse_share(machine_share, "machine_share")
+    refuse_infinite(d_prime=d_prime, criterion=criterion)
     texts, n_distinct = _assigned(n_annotators, n_each, n_texts, "n_texts")
     # Spread evenly over the texts, so that everybody's handful has machine and human ones in it.
     numbers = np.arange(n_distinct)
@@ -406,5 +418,5 @@ def _within(values: FloatArray, bounds: tuple[float, float], name: str) -> Float
 
 def _refuse_counts(**counts: int) -> None:
     for name, count in counts.items():
-        if count < 1 or count != int(count):
+        if count < 1 or not is_whole(count):
             raise ValueError(f"{name}: {count!r} is not a whole number of at least 1")

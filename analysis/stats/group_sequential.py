@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_outside, vector
+from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_infinite, refuse_outside, vector
 from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
 
@@ -122,8 +122,7 @@ def exit_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: flo
     np.float64(0.05)
     """
     times, bounds = vector(fractions, "fractions"), vector(z, "z")
-    if not math.isfinite(drift):
-        raise ValueError(f"drift: {drift!r} is not a finite number")
+    refuse_infinite(drift=drift)
     if times.shape != bounds.shape:
         raise ValueError(f"z: {len(bounds)} boundaries where there are {len(times)} looks")
     found, state = [], _Continuing(drift)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from analysis.stats.arrays import FloatArray, refuse_level, refuse_negative
+from analysis.stats.arrays import FloatArray, refuse_infinite, refuse_level, refuse_negative
 from analysis.stats.power._search import least_effect, least_n, refuse_family
 from analysis.stats.quadrature import gauss_legendre
 
@@ -22,7 +22,7 @@ def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
     0.803794
     """
     refuse_level(significance)
-    _refuse_infinite(effect=effect)
+    refuse_infinite(effect=effect)
     if n < 2:
         raise ValueError(f"n: {n} is less than 2")
     df, noncentrality = n - 1, abs(effect) * math.sqrt(n)
@@ -86,7 +86,7 @@ def equivalence_power(
     >>> round(equivalence_power(216, sd=0.25, margin=0.05), 3)
     0.801
     """
-    _refuse_infinite(difference=difference)
+    refuse_infinite(difference=difference)
     if n < 2:
         raise ValueError(f"n: {n} is less than 2")
     if not sd > 0:
@@ -168,7 +168,7 @@ def two_sample_power(
     0.302
     """
     refuse_level(significance)
-    _refuse_infinite(difference=difference)
+    refuse_infinite(difference=difference)
     other = sd_x if sd_y is None else sd_y
     for name, n in (("n_x", n_x), ("n_y", n_y)):
         if n < 2:
@@ -269,9 +269,3 @@ def _spread_nodes(df: int) -> tuple[FloatArray, FloatArray]:
         math.log(2) + (df / 2) * math.log(df / 2) - math.lgamma(df / 2) + (df - 1) * np.log(ratio) - df * ratio**2 / 2
     )
     return ratio, weights * np.exp(log_density) * (high - low) / 2
-
-
-def _refuse_infinite(**effects: float) -> None:
-    for name, effect in effects.items():
-        if not math.isfinite(effect):
-            raise ValueError(f"{name}: {effect!r} is not a finite number")

@@ -347,6 +347,7 @@ def test_bad_arguments_are_named():
         (lambda: simulation.planned_effort(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()), "capability"),
         (lambda: simulation.requests_wanted(0.5, delta=0.1), "p: 0.5"),
         (lambda: simulation.rule_table(1.2, rule), "p: 1.2"),
+        (lambda: simulation.law_of_agents(simulation.Agents(np.ones(1), np.full(1, np.nan)), one), "without a number"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -130,6 +130,7 @@ def test_bad_arguments_are_named():
         ({"n_items": 1, "pay": 1, "test_share": 1}, "test_share"),
         ({"n_items": 1, "pay": 1, "fee_rate": math.nan}, "fee_rate"),
         ({"n_items": 1, "pay": 1, "labels_per_item": 1.5}, "labels_per_item"),
+        ({"n_items": math.inf, "pay": 1}, "n_items: inf"),
     ):
         with pytest.raises(ValueError, match=name):
             cost.study_cost(**arguments)
@@ -137,6 +138,11 @@ def test_bad_arguments_are_named():
         cost.hourly_wage([1], [], pay=1)
     with pytest.raises(ValueError, match="n_labels"):
         cost.precision_curve([0], cost_per_label=1)
+    for n in (math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"n_labels: {n}"):
+            cost.precision_curve([n], cost_per_label=1)
+        with pytest.raises(ValueError, match=f"design_effect: {n}"):
+            cost.precision_curve([5], cost_per_label=1, sd=20, design_effect=n)
     with pytest.raises(ValueError, match="se"):
         cost.n_for_se(0)
     with pytest.raises(ValueError, match="n: 0"):

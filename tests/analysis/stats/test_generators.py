@@ -208,6 +208,9 @@ def test_a_seed_makes_a_study_and_runs_differ(make):
     assert made.shape[0] == 3 and not np.array_equal(made[0], made[1])
 
 
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
     "call,named",
     [
@@ -223,6 +226,13 @@ def test_a_seed_makes_a_study_and_runs_differ(make):
         (lambda: generators.continuous_ratings(9, 2, [0.5], low_percent=90, rng=rng()), "low_percent: 90"),
         (lambda: generators.human_like_ratings(9, 2, d_prime=0, machine_share=2, rng=rng()), "machine_share: 2"),
         (lambda: generators.choice_answers(9, 2, mean_difficulty=2, rng=rng()), "mean_difficulty: 2"),
+        (lambda: generators.choice_answers(9, 2, mean_difficulty=0, spread=NAN, rng=rng()), "spread: nan"),
+        (lambda: generators.human_like_ratings(9, 2, d_prime=NAN, rng=rng()), "d_prime: nan"),
+        (lambda: generators.human_like_ratings(9, 2, d_prime=1, criterion=NAN, rng=rng()), "criterion: nan"),
+        (lambda: generators.continuous_ratings(9, 2, [0.5], low_percent=NAN, rng=rng()), "low_percent: nan"),
+        (lambda: generators.likert_ratings(9, 2, [0.0], thresholds=[NAN, 0], rng=rng()), "thresholds"),
+        (lambda: generators.spa_answers(9, 0.5, acquiescent_percent=NAN, rng=rng()), "acquiescent_percent: nan"),
+        (lambda: generators.spa_answers(float("inf"), 0.5, rng=rng()), "n_annotators: inf"),
         (lambda: generators.leaderboard_answers(9, [0.5], annotator_icc=1.0, rng=rng()), "annotator_icc: 1"),
         (lambda: generators.leaderboard_answers(9, [0.5], activity=0, rng=rng()), "activity: 0"),
         (lambda: generators.leaderboard_answers(9, [0.5], n_points=1, rng=rng()), "n_points: 1"),
