@@ -16,7 +16,7 @@ from annotators.exclude import exclude
 from annotators.record import record_page, standing_of
 from studies import lifecycle
 from studies.fields import TIE
-from studies.models import Exposure, Question, Study
+from studies.models import Contrast, Exposure, Question, Study
 from tests.builders import (
     add_choice,
     add_marks,
@@ -37,7 +37,7 @@ KEPT = PEOPLE - LEFT - len(EXCLUDED)
 STRENGTHS = {"alpha": 0.0, "beta": 0.6, "gamma": 1.1}
 
 
-def play(study, n, until=None):
+def play(study, n, until=None, strengths=STRENGTHS):
     """Somebody who answers as a robot would, and now and then says that both are alike, or that they cannot."""
     rng = random.Random(n)
     assignment = claimed(study, f"person {n}")
@@ -47,7 +47,7 @@ def play(study, n, until=None):
         exposures = [ask.exposure_id for ask in asks.values() if ask.exposure_id]
         exposures += [exposure for item in page.items for _, exposure in item.exposures]
         systems = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output__system__name"))
-        sent = plausible(asks, rng, "because of its words") | step.protocol.robot(asks, systems, STRENGTHS, rng)
+        sent = plausible(asks, rng, "because of its words") | step.protocol.robot(asks, systems, strengths, rng)
         for slot, ask in asks.items():
             if ask.field.kind == "exposure" and rng.random() < 0.2:
                 sent[slot] = TIE
@@ -357,3 +357,36 @@ def test_human_or_machine(same_orders):
         seen.add(estimate["analysis"])
         assert estimate["estimate"] == pytest.approx(expected[estimate["analysis"]]), estimate["analysis"]
     assert seen == set(expected)
+
+
+def test_utilities_between_planted_references(same_orders):
+    study = draft_study(systems=("alpha", "beta", "bottom", "top"), prompts=60, target_n=12, instructions="")
+    for name, kind in (("top", "maximal"), ("bottom", "minimal")):
+        study.systems.filter(name=name).update(reference=kind)
+    section = add_rating(study, position=1, m=3)
+    section.questions.update(scale={"kind": "continuous", "minimum": 0, "maximum": 100, "low": "bad", "high": "good"})
+    for estimand in ("utility", "difference"):
+        x, y = (study.systems.get(name=name) for name in ("beta", "alpha"))
+        Contrast.objects.create(study=study, x=x, y=y, estimand=estimand, expected=">")
+    launched(study)
+    for n in range(12):
+        play(study, n, strengths={"bottom": -2.0, "alpha": 0.0, "beta": 0.5, "top": 2.5})
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    report = build_report(study, {"resamples": 99})
+    assert not report["problems"]
+    rows = exported(study)
+    ends = rows.pivot_table(index="annotator", columns="system", values="value")
+    has_scale = (ends["top"] - ends["bottom"]) >= 10
+    assert 0 < has_scale.sum() < 12, "some share no ends"
+    rows = rows[rows["annotator"].isin(ends.index[has_scale])]
+    low, high = (rows["annotator"].map(ends[name]) for name in ("bottom", "top"))
+    rows = rows.assign(utility=(rows["value"] - low) / (high - low))
+    own = rows.pivot_table(index="annotator", columns="system", values="utility")
+    found_of = {e["settings"]["system"]: e for e in found(report, "rating.utility")}
+    assert set(found_of) == {"alpha", "beta"}
+    for system, estimate in found_of.items():
+        assert estimate["estimate"] == pytest.approx(own[system].mean()) and estimate["n"] == has_scale.sum()
+    (difference,) = found(report, "rating.utility_difference")
+    apart = own["beta"] - own["alpha"]
+    is_same(difference, apart.mean(), stats.ttest_1samp(apart, 0).pvalue, has_scale.sum())
