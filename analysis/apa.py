@@ -10,7 +10,15 @@ from typing import Any
 
 UNDEFINED = "–"
 MINUS = "−"
-ADJUSTED = {"holm": "Holm-adjusted p", "bonferroni": "Bonferroni-adjusted p", "benjamini_hochberg": "FDR-adjusted p"}
+# How p-values were adjusted: what such a value is called, and the method in words.
+ADJUSTED = {
+    "holm": ("Holm-adjusted p", "Holm's method"),
+    "bonferroni": ("Bonferroni-adjusted p", "Bonferroni's method"),
+    "benjamini_hochberg": ("FDR-adjusted p", "Benjamini and Hochberg's method"),
+    "games_howell": ("Games–Howell p", "the procedure of Games and Howell"),
+    "tukey_hsd": ("Tukey-adjusted p", "Tukey's procedure"),
+    "max_t": ("max-t-adjusted p", "the largest of all t values"),
+}
 # Whoever sees both takes them to say the same, and they need not.
 BESIDE_INTERVALS = "Intervals are not adjusted for the number of comparisons, adjusted p is: the two may disagree."
 NAMES = {
@@ -124,8 +132,8 @@ def tested(test: Mapping[str, Any] | None) -> str:
     """The p-value of a test, adjusted where it was, and named so."""
     if test is None:
         return ""
-    if test.get("pvalue_adjusted") is not None:
-        return equation(ADJUSTED.get(test["adjust"], "adjusted p"), pvalue(test["pvalue_adjusted"]))
+    if test.get("pvalue_adjusted") is not None and test["adjust"] != "none":
+        return equation(ADJUSTED[test["adjust"]][0], pvalue(test["pvalue_adjusted"]))
     return equation("p", pvalue(test["pvalue"]))
 
 

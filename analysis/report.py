@@ -152,12 +152,8 @@ def build_report(
         ]
     progress(3, 5, "Making tables")
     kept = exclusions.kept(read.applied, _submitted(read))
-    families = {
-        e["test"]["family"]: e["test"]["family_size"]
-        for b in blocks
-        for e in b["estimates"]
-        if e["test"] and e["test"]["family"]
-    }
+    tests = (e["test"] for b in blocks for e in b["estimates"] if e["test"] and e["test"]["family"])
+    families = sorted({(test["family"], test["family_size"], test["adjust"]) for test in tests})
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "study": {"code": str(study.code), "title": study.title, "state": study.state},
@@ -178,7 +174,7 @@ def build_report(
             {"position": s.position, "protocol": s.protocol, "purpose": s.purpose, "m": s.m, "questions": s.questions.count()}
             for s in read.sections
         ],
-        "families": dict(sorted(families.items())),
+        "families": [{"family": name, "size": size, "adjust": method} for name, size, method in families],
         "notices": _notices(read, made, blocks),
         "blocks": blocks,
         "problems": problems,

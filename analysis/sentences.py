@@ -215,9 +215,11 @@ def methods(facts: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
-    for name, size in facts["families"].items():
-        tests = "test" if size == 1 else "tests"
-        lines.append(f"p-values of the family {name} ({size} {tests}) are adjusted by Holm's method.")
+    for family in facts["families"]:
+        tests = "test" if family["size"] == 1 else "tests"
+        lines.append(
+            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTED[family['adjust']][1]}."
+        )
     level = facts["parameters"]["level"]
     lines += [
         f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {facts['parameters']['resamples']} times; the seed "

@@ -152,13 +152,13 @@ def _of_section(one: Judgements, attrs: Mapping[str, Any], where: str, suffix: s
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
     found = {cell: _cell(one, cell, attrs) for cell in (*one.wholes, *several)}
     papers = {cell: _paper_cell(one, cell, attrs) for cell in (*one.wholes, *by_domain)}
-    tests = _paper_tests(one, papers, attrs)
+    tests = _paper_tests(one, papers, attrs, suffix)
     return [
         *planned_blocks(one, attrs, where, suffix),
         _detection_block(one, found, attrs, where, suffix),
         _table_block(one, papers, tests, where, suffix),
         _paper_comparisons(one, attrs, where, suffix),
-        _recommended_comparisons(one, attrs, where),
+        _recommended_comparisons(one, attrs, where, suffix),
         _checks(one, attrs, where, suffix),
     ]
 
@@ -209,7 +209,7 @@ def _paper_cell(one: Judgements, cell: Cell, attrs: Mapping[str, Any]) -> PaperC
 
 
 def _paper_tests(
-    one: Judgements, papers: Mapping[Cell, PaperCell], attrs: Mapping[str, Any]
+    one: Judgements, papers: Mapping[Cell, PaperCell], attrs: Mapping[str, Any], suffix: str
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """The paper's tests, Bonferroni over all of them: cells without training against chance, trained ones against these.
 
@@ -237,7 +237,7 @@ def _paper_tests(
         names = {" of ".join((kind, cell.key)): (kind, cell) for kind, cell in keys}
         # Means over domains are adjusted as if they were as many as the cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
-        family = multiplicity.Family("humanlike.paper", (*names, *missing), "bonferroni")
+        family = multiplicity.Family(f"humanlike.paper{suffix}", (*names, *missing), "bonferroni")
         judged = multiplicity.adjusted(
             {name: estimates[key] for name, key in names.items()}, family, star_scheme=attrs["star_scheme"]
         )
@@ -260,7 +260,7 @@ def _detection_block(one, found, attrs, where, suffix) -> Block:
     }
     for part in ("sensitivity", "auc", "accuracy"):
         for keys in ([c for c in found if c.domain == EVERYWHERE], [c for c in found if c.domain != EVERYWHERE]):
-            name = f"humanlike.{part}" + ("" if keys and keys[0].domain == EVERYWHERE else ".by_domain")
+            name = f"humanlike.{part}{suffix}" + ("" if keys and keys[0].domain == EVERYWHERE else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             mine = {cell.key: estimates[cell, part] for cell in keys}
             judged = multiplicity.adjusted(mine, family, star_scheme=attrs["star_scheme"])
@@ -308,14 +308,14 @@ def _paper_comparisons(one, attrs, where, suffix) -> Block:
                 *columns(scores, "accuracy", "condition"), method="tukey_hsd", level=level, analysis="humanlike.tukey",
                 mode="paper",
             )  # fmt: skip
-            estimates += [replace(pair, settings={**pair.settings, "model": model}) for pair in pairs]
+            estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
         "humanlike.groups", f"Groups compared, as in the paper{where}", "paper", estimates=tuple(estimates),
         tables=[table for table in [layouts.groups(estimates, f"groups_paper{suffix}", "Groups compared, as in the paper")] if table],
     )  # fmt: skip
 
 
-def _recommended_comparisons(one, attrs, where) -> Block:
+def _recommended_comparisons(one, attrs, where, suffix) -> Block:
     from analysis.stats import groups
 
     level, estimates = attrs["level"], []
@@ -332,11 +332,19 @@ def _recommended_comparisons(one, attrs, where) -> Block:
                 *columns(scores, "accuracy", "condition"), method="games_howell", level=level,
                 analysis="humanlike.games_howell",
             )  # fmt: skip
-            estimates += [replace(pair, settings={**pair.settings, "model": model}) for pair in pairs]
+            estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
         "humanlike.groups", f"Groups compared{where}", "recommended", estimates=tuple(estimates),
-        tables=[table for table in [layouts.groups(estimates, "groups", "Groups compared, whatever their variances")] if table],
+        tables=[table for table in [layouts.groups(estimates, f"groups{suffix}", "Groups compared, whatever their variances")] if table],
     )  # fmt: skip
+
+
+def _of_model(pair: "Estimate", one: Judgements, model: str, suffix: str) -> "Estimate":
+    """A pair of conditions with the model in whose arms they were; each model's pairs are a family."""
+    test = pair.test
+    if test is not None:
+        test = replace(test, family=f"{test.family}{suffix}" + (f" ({model})" if len(one.models) > 1 else ""))
+    return replace(pair, settings={**pair.settings, "model": model}, test=test)
 
 
 def _scores(rows: "DataFrame") -> "DataFrame":

@@ -29,7 +29,7 @@ def planned_blocks(one: Any, attrs: Mapping[str, Any], where: str, suffix: str) 
     for estimand, compared, rows in _wanted(one):
         estimate = _estimate(estimand, compared, rows, attrs)
         found[estimand].append((compared, _worded(estimate, estimand, compared)))
-    judged = {estimand: _judged(pairs, f"humanlike.{estimand}", attrs) for estimand, pairs in found.items()}
+    judged = {estimand: _judged(pairs, f"humanlike.{estimand}{suffix}", attrs) for estimand, pairs in found.items()}
     blocks = [
         Block(
             f"humanlike.{estimand}", f"Compared by {WHAT[estimand]}{where}", "recommended", estimates=estimates,

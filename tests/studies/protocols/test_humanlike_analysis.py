@@ -10,7 +10,7 @@ from analysis.stats.generators import human_like_ratings
 from analysis.tables import of_blocks
 from studies.models import Contrast
 from studies.protocols.humanlike.analysis import Cell, analyse, judgements_of
-from tests.builders import humanlike_draft
+from tests.builders import add_humanlike, humanlike_draft
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +107,29 @@ def test_every_planned_cell_is_there_answered_or_not():
     assert len(rows) == 12 and rows["gpt2", "none", "news"]["d"] is None and rows["gpt2", "none", "news"]["reason"]
     chance = block(blocks, "humanlike.paper", "paper").estimates[0].test
     assert chance is None or chance.family_size == 8
+
+
+def test_each_section_has_families_and_tables_of_its_own():
+    study = humanlike_draft(conditions=("none", "examples"), domains=("news", "stories"), machines=("gpt2", "gpt3"))
+    first, second = live(study), add_humanlike(study, position=5)
+    Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
+    rows, rng = [], np.random.default_rng(3)
+    for number, arm in enumerate(study.arms.order_by("name")):
+        drawn = human_like_ratings(6, 5, d_prime=1, criterion=0, n_texts=20, annotator_sd=0.2, text_sd=0.2, rng=rng)
+        said = (drawn.ratings[0], drawn.texts, drawn.is_machine)
+        for section in (first, second):
+            rows += rows_of(study, arm.name, *said, section, 1000 * number)
+    frame = pd.DataFrame(rows)
+    frame.attrs = ATTRS
+    found = analyse(frame, [first, second])
+    places = {}
+    for block in found:
+        for test in (estimate.test for estimate in block.estimates):
+            if test and test.family:
+                places.setdefault((test.family, block.mode), set()).add((block.title, test.family_size, test.adjust))
+    assert len(places) > 10 and all(len(told) == 1 for told in places.values())
+    names = [table["name"] for block in found for table in block.tables]
+    assert len(names) == len(set(names)) > 10
 
 
 def test_known_sensitivity_and_leaning_come_out():
