@@ -119,6 +119,11 @@ def ends_of(estimate: Mapping[str, Any] | None) -> list[float] | None:
     return None if not found or found["low"] is None or found["high"] is None else [found["low"], found["high"]]
 
 
+def level_of(estimate: Mapping[str, Any]) -> str:
+    """The level at which an envelope's interval holds, as a reader sees it; '' where it has none."""
+    return f"{100 * estimate['interval']['level']:g} %" if ends_of(estimate) else ""
+
+
 def statistic(test: Mapping[str, Any]) -> str:
     """t(89) = 6.30, or the name of the test where the statistic has no letter."""
     letter = NAMES.get(test["name"])

@@ -68,7 +68,7 @@ def _said(one: Envelope) -> tuple[str, str]:
 
 def _numbers(one: Envelope, x: str, y: str) -> str:
     ends = apa.ends_of(one)
-    level = f"{100 * one['interval']['level']:g} %" if ends else ""
+    level = apa.level_of(one)
     kind = "confidence sequence" if _is_sequential(one) else "confidence interval"
     between = f"; {level} {kind} {apa.percent(ends[0])} to {apa.percent(ends[1])}" if ends else ""
     test = f"; {apa.tested(one['test'])}" if one["test"] else ""
@@ -118,7 +118,7 @@ def _decisions(blocks: Blocks) -> Table | None:
                 "x": contrast["x"], "y": contrast["y"], "criterion": contrast["criterion"],
                 "expected": {"": "", ">": "x > y", "<": "x < y", "~": "x ~ y"}[expected],
                 "rule": "anytime-valid" if _is_sequential(one) else "fixed n", "share": one["estimate"], "interval": apa.ends_of(one),
-                "p": pvalue_of(one), "n": one["n"],
+                "level": apa.level_of(one), "p": pvalue_of(one), "n": one["n"],
                 "outcome": OUTCOMES.get(detail.get("outcome") or "", "") or _fixed_words(one),
                 "stopped": detail.get("stopped_at"), "recovered": recovered(expected, found_direction(one, 0.5, False)),
                 "logged": OUTCOMES.get(told["verdict"], "") if told else "",
@@ -130,11 +130,12 @@ def _decisions(blocks: Blocks) -> Table | None:
     return table(
         "choices", "Which was chosen, and by which rule that was decided",
         "x|System x|text; y|System y|text; criterion|Criterion|text; outcome|Outcome|text; share|P(x chosen)|probability; "
-        "interval|95% CI|interval; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
+        "interval|CI|interval; level|CI at|text; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
         "recovered|As expected?|text; logged|As logged|text; paper|Items for x, paper|probability; paper_outcome|First crossing, paper|text; "
         "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
         rows, "first",
-        "P(x chosen) weighs annotators alike. An anytime-valid rule keeps its error however often one looked; the paper's bound does not, "
+        "P(x chosen) weighs annotators alike. The level of an interval is that of its rule, divided where a rule decides about several "
+        "comparisons. An anytime-valid rule keeps its error however often one looked; the paper's bound does not, "
         "and the crossing that stays is known in hindsight alone. A fixed n assumes that nobody looked.",
     )  # fmt: skip
 

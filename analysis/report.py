@@ -411,7 +411,7 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
         tables.warnings(blocks),
         tables.everything(blocks) if blocks else None,
     ]
-    return [one for one in made if one is not None]
+    return [tables.at_level(one, result["parameters"]["level"]) for one in made if one is not None]
 
 
 def _missing(read: Read) -> tables.Table | None:

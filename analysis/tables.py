@@ -42,6 +42,7 @@ NULLS = {
     "spa.pair.bayesian_bootstrap": 0.5,
     "spa.pair.wilcoxon": 0.0,
 }
+USUAL = "95% CI"
 EXPECTED_WORDS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
@@ -73,6 +74,12 @@ def table(name: str, title: str, columns: str, rows: Iterable[Mapping[str, Any]]
         "name": name, "title": title, "place": place, "columns": made, "note": note,
         "rows": [{column["key"]: row.get(column["key"]) for column in made} for row in rows],
     }  # fmt: skip
+
+
+def at_level(one: Table, level: float) -> Table:
+    """The table with the report's own confidence level in its heads: they are laid out with the usual one."""
+    said = f"{100 * level:g}% CI"
+    return {**one, "columns": [{**column, "label": column["label"].replace(USUAL, said)} for column in one["columns"]]}
 
 
 def printed(value: Any, kind: str) -> str:
@@ -335,8 +342,8 @@ def methods(blocks: Blocks) -> Table | None:
     return table(
         "methods",
         "Every method",
-        "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; "
-        "unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
+        "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
+        "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
         made,
         "more",
         "p is adjusted within its family for the first method of each kind, and as it is for the others.",
@@ -386,8 +393,8 @@ def _method_row(estimate: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = estimate["estimate"]
     side = "" if value is None or value == null else (">" if value > null else "<")
     return {
-        "method": name, "estimate": value, "interval": apa.ends_of(estimate), "p": pvalue_of(estimate), "n": estimate["n"],
-        "unit": estimate["unit"], "side": side, "reason": estimate["reason"],
+        "method": name, "estimate": value, "interval": apa.ends_of(estimate), "level": apa.level_of(estimate),
+        "p": pvalue_of(estimate), "n": estimate["n"], "unit": estimate["unit"], "side": side, "reason": estimate["reason"],
     }  # fmt: skip
 
 
@@ -839,7 +846,7 @@ def everything(blocks: Blocks) -> Table:
                         "mode": block["mode"], "analysis": one["analysis"],
                         "about": label_of(contrast_of(estimate), True) if contrast_of(estimate) else estimate["settings"].get("system", ""),
                         "estimand": one["estimand"], "unit": one["unit"], "n": one["n"], "n_rows": one["n_rows"], "estimate": one["estimate"],
-                        "interval": apa.ends_of(one), "method": (one["interval"] or {}).get("method", ""), "test": test.get("name", ""),
+                        "interval": apa.ends_of(one), "level": apa.level_of(one), "method": (one["interval"] or {}).get("method", ""), "test": test.get("name", ""),
                         "statistic": test.get("statistic"), "df": test.get("df"), "p": test.get("pvalue"),
                         "p_adjusted": test.get("pvalue_adjusted"), "family": test.get("family") or "", "family_size": test.get("family_size"),
                         "effect": effect.get("value"), "status": one["status"], "reason": one["reason"],
@@ -848,8 +855,8 @@ def everything(blocks: Blocks) -> Table:
                 )  # fmt: skip
     return table(
         "estimates", "Every number",
-        "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|95% CI|wide_interval; "
-        "method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
+        "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
+        "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
         "family_size|Tests in it|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Because|text",
         rows, "more",
     )  # fmt: skip

@@ -279,6 +279,22 @@ def test_the_same_inputs_give_the_same_report():
     assert report(study)["seed"] != report(study, level=0.9)["seed"]
 
 
+def test_a_table_says_at_which_level_its_intervals_hold():
+    study = spa_study(target_n=12)
+    answer(
+        study,
+        12,
+        percent=lambda person, x, y: 40 + 3 * person,
+        rating=lambda person, system: 1 + (person + len(system)) % 5,
+    )
+    made = {one["name"]: one for one in report(closed(study), level=0.8)["tables"]}
+    labels = [column["label"] for one in made.values() for column in one["columns"]]
+    assert "80% CI" in labels and not [label for label in labels if "95%" in label]
+    # Equivalence is shown by two one-sided tests, whose interval leaves out twice as much.
+    held = {row["analysis"]: row["level"] for row in made["estimates"]["rows"]}
+    assert held["spa.pair"] == "80 %" and held["spa.order_symmetry.equivalence"] == "60 %"
+
+
 def test_swapping_x_and_y_mirrors_the_estimate():
     results = []
     for swap in (False, True):

@@ -12,7 +12,7 @@ from studies.models import Batch, Item, Question, Study
 from tests.analysis.test_watch import look, many
 from tests.annotators.test_settle import choosing
 from tests.builders import add_choice, choice_study, draft_study, launched, user
-from tests.players import claimed
+from tests.players import claimed, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 FAST = {"resamples": 99}
@@ -251,6 +251,17 @@ def test_three_systems_are_ranked_and_unplanned_pairs_are_told():
     assert [row["x"] + row["y"] for row in tables["choices"]["rows"]] == ["betaalpha", "gammabeta", "alphagamma"]
     assert len(result["conclusions"]) == 2
     assert [row["system"] for row in tables["ranking"]["rows"]] == ["gamma", "beta", "alpha"]
+
+
+def test_an_interval_stands_beside_the_level_of_its_rule():
+    study = choice_study(systems=("alpha", "beta", "gamma"), prompts=24, m=3, target_n=8)
+    for number in range(8):
+        submitted(study, f"p{number}")
+    _, tables = report_of(study)
+    # Two planned comparisons decide at half the error each; the third decides nothing.
+    held = {row["x"] + row["y"]: (row["rule"], row["level"]) for row in tables["choices"]["rows"]}
+    assert held["betaalpha"] == held["gammabeta"] == ("anytime-valid", "97.5 %")
+    assert held["alphagamma"] == ("fixed n", "95 %")
 
 
 def test_several_criteria_are_compared_each_apart():
