@@ -424,10 +424,12 @@ def page_words(key: str) -> str:
     """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
     words = []
     for part in key.split("."):
-        behind = [_BEHIND[letter] for letter in part[2:] if letter in _BEHIND]
         letter, number = part[:1], part[1:].rstrip("".join(_BEHIND))
-        numbered = f"{_NUMBERED.get(letter)} {number}" if letter in _NUMBERED and number.isdigit() else part
-        words += [_PARTS.get(part, numbered), *behind]
+        if letter in _NUMBERED and number.isdigit():
+            behind = part[1 + len(number) :]
+            words += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[one] for one in behind)]
+        else:
+            words.append(_PARTS.get(part, part))
     return ", ".join(words)
 
 

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from annotators import assign, monitor
 from annotators.exclude import exclude, release_place, reopen_places, reverse_exclusion, with_exclusion
 from annotators.models import Assignment, Exclusion, Inquiry, PageVisit, Recruitment
+from annotators.pages import page_words
 from studies import lifecycle
 from studies.lifecycle import NotNow
 from studies.models import AuditEvent, Batch, Placement, Study
@@ -379,3 +380,12 @@ def test_a_bad_token_is_refused(client, study, changes):
     data = changed(form_of(client.get("/admin/analysis/apitoken/add/"), "apitoken_form"), name="x", **{})
     response = client.post("/admin/analysis/apitoken/add/", data | {k: [v] for k, v in changes.items()})
     assert response.status_code == 200 and errors_of(response).strip() and not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("start", "instructions"), ("s2.read", "section 2, reading"), ("s3.p1", "section 3, page 1"), ("s4", "section 4"),
+     ("s1.p2f", "section 1, page 2, reasons"), ("s1.p12t", "section 1, page 12, the truth")],
+)  # fmt: skip
+def test_a_page_is_named_for_what_it_is(key, words):
+    assert page_words(key) == words
