@@ -105,7 +105,9 @@ def _drawn(figure: Mapping[str, Any]):
     axes.set_ylim(len(labels) - 0.4, -0.6)
     low, high = _limits(figure, ends)
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
+    # Steps that people count in, and people whole.
+    is_count = figure.get("kind") == "bars"
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=is_count))
     axes.set_xlabel(figure["axis"])
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
@@ -138,7 +140,8 @@ def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
-    text = number(row["estimate"], digits)
+    # Where people are counted, a whole number is a count.
+    text = number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
         text += f" [{number(row['low'], digits)}, {number(row['high'], digits)}]"
     return text

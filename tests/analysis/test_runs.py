@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -181,3 +182,14 @@ def test_two_processes_give_the_same_bytes(tmp_path):
 
 def test_nothing_of_a_result_is_infinite_or_undefined(study):
     json.dumps(run_analysis(study, QUICK).result, allow_nan=False)
+
+
+def test_people_are_counted_in_whole_numbers():
+    rows = [
+        {"label": f"{right} of 2 right", "series": series, "estimate": n, "low": None, "high": None, "n": 4, "unit": "annotator"}
+        for right, counts in enumerate(((1.0, 1.0), (3.0, 2.5))) for series, n in zip(("annotators", "by guessing"), counts, strict=True)
+    ]  # fmt: skip
+    svg, _ = draw(FIGURE | {"kind": "bars", "reference": None, "limits": None, "rows": rows})
+    texts = re.findall(r">([^<>]+)</text>", svg)
+    assert {"3", "2.5"} <= set(texts) and "3.0" not in texts
+    assert [text for text in texts if re.fullmatch(r"[\d.]+", text) and "." in text] == ["2.5"]
