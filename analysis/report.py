@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("heval.report")
 
 SCHEMA = "heval.report/1"
+NO_PLAN = "No comparison was planned."
 DEFAULTS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
 LIBRARIES = ("numpy", "scipy", "pandas", "statsmodels")
@@ -243,7 +244,7 @@ def _confirmatory(read: Read, parameters: Mapping[str, Any]) -> dict[str, Any]:
         words = {"robot": "of robots", "test": "of tries"}
         reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")
     if not study.contrasts.exists():
-        reasons.append("No comparison was planned.")
+        reasons.append(NO_PLAN)
     return {"is_confirmatory": not reasons, "reasons": reasons}
 
 

@@ -8,6 +8,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -21,7 +22,7 @@ from . import apa, tables
 from .latex import latex
 from .models import AnalysisRun, Figure
 from .permissions import is_blind
-from .report import DEFAULTS, STAR_SCHEMES, default_origins
+from .report import DEFAULTS, NO_PLAN, STAR_SCHEMES, default_origins
 
 Role = StudyMember.Role
 LOOK = (Role.OWNER, Role.EDITOR, Role.VIEWER)
@@ -90,12 +91,15 @@ def _list(request, study: Study, form: ReportForm, status: int = 200):
     may_run = Study.objects.open_to_role(request.user, *RUN).filter(pk=study.pk).exists()
     running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
+    submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
+    there = dict(submitted.values_list("origin").annotate(n=Count("pk")))
     context = {
         "study": study,
         "runs": runs,
         "running": running,
         "samples": study.coding_samples.all() if study.launched_at else (),
         "form": form,
+        "origins": [(box, there.get(box.data["value"], 0)) for box in form["origins"]],
         "may_run": may_run,
         "token": uuid.uuid4().hex,
     }
@@ -177,7 +181,7 @@ def report(request, code, number):
     if flow["unfinished"]:
         left.append(f"{flow['unfinished']} not finished yet")
     context = {
-        "left": ", ".join(left),
+        "left": ", ".join(left), "is_planned": NO_PLAN not in found["confirmatory"]["reasons"],
         "study": study, "run": run, "result": found, "withdrawn_since": withdrawn,
         "first": [one for one in shown if one["place"] == "first"],
         "sure": [one for one in shown if one["place"] == "sure"],

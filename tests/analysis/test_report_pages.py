@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,11 @@ from django.utils import timezone
 
 from analysis.models import AnalysisRun
 from analysis.runs import run_analysis
+from annotators.models import Assignment
 from studies import jobs, lifecycle
 from studies.models import Job, Study, StudyMember
 from tests.analysis.answers import answer
-from tests.builders import spa_study, user
+from tests.builders import launched, spa_draft, spa_study, user
 
 pytestmark = pytest.mark.django_db
 QUICK = {"resamples": 199}
@@ -74,6 +76,10 @@ def test_who_may_look_and_who_may_run(client, study, owner):
     assert client.get(address("analyse", study)).status_code == 405
 
 
+EXPORTS = [f"api-export-{table}.{form}" for table in ("responses", "assignments") for form in ("csv", "jsonl")]
+EXPORTS += ["api-codebook", "api-codebook-page"]
+
+
 def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
     settings.SITE_URL = "https://eval.example.org"
     run_analysis(study, QUICK, owner)
@@ -87,6 +93,9 @@ def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study,
         download = client.get(address(name, study))
         assert "attachment" in download.headers["Content-Disposition"]
         assert download.getvalue()  # read to its end, it gives back its place
+    for name in EXPORTS:
+        assert f'href="{address(name, study)}" download' in page
+        assert client.get(address(name, study)).getvalue()
     home = client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
     assert f'<a href="{address("share", study)}">Share</a>' in home
 
@@ -96,7 +105,17 @@ def test_no_archive_is_offered_while_the_study_is_blind(client, owner):
     client.force_login(owner)
     page = client.get(address("share", study)).content.decode()
     assert "still collects" in page and address("api-archive", study) not in page
+    hidden = {name for name in EXPORTS if address(name, study) not in page}
+    assert hidden == {"api-export-responses.csv", "api-export-responses.jsonl"}
     assert address("bundle", study) in page and "No analysis has been run yet" in page
+
+
+def test_the_form_says_whose_answers_there_are(client, study, owner):
+    Assignment.objects.filter(pk=Assignment.objects.filter(study=study).first().pk).update(origin="robot")
+    client.force_login(owner)
+    page = " ".join(client.get(address("analyses", study)).content.decode().split())
+    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted</span>', page)
+    assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
 
 
 def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study, owner):
@@ -182,6 +201,26 @@ def test_hidden_outcomes_are_on_no_page_and_in_no_file(client, owner):
     assert "still collecting" in page and "preferred" not in page and "forest" not in page
     assert json.loads(client.get(address("analysis_result", study, 1)).content)["blocks"] == []
     assert client.get(address("analysis_table", study, 1, "table1", "csv")).status_code == 404
+
+
+def test_a_study_without_planned_comparisons_is_told_so(client, owner):
+    draft = spa_draft(owner=owner, target_n=2)
+    draft.contrasts.all().delete()
+    study = launched(draft, owner)
+    answer(study, 2, percent=lambda person, x, y: 50)
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    run_analysis(Study.objects.get(pk=study.pk), QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert "The study plans no comparison" in page and "could be estimated" not in page
+
+
+def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, owner):
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert '<th scope="col" class="number">Rank</th>' in page and '<th scope="row" class="number">1</th>' in page
 
 
 @pytest.mark.parametrize("n", [0, 1])
