@@ -37,6 +37,7 @@ class ApiTokenAdmin(OfferedFilters):
     fields = ("name", "scope", "study", "expires_at")
     actions = None
     change_list_template = "admin/studies/list.html"
+    add_form_template = "admin/analysis/token_add.html"
 
     def changelist_view(self, request, extra_context=None):
         words = "There is no token yet. With one, a program reads or writes what you may."

@@ -1,9 +1,11 @@
 """Tokens: what is kept of them, and every way in which one is refused alike."""
 
+import re
 from datetime import timedelta
 from hashlib import sha256
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from analysis.models import ApiToken
@@ -109,3 +111,14 @@ def test_a_bad_token_is_refused_even_beside_a_good_session():
     client.force_login(user(), backend="django.contrib.auth.backends.ModelBackend")
     assert Api(client=client).get("studies/").status_code == 200
     assert Api("heval_" + "C" * 43, client=client).get("studies/").status_code == 401
+
+
+def test_the_page_that_shows_a_token_says_how_to_send_it():
+    client = Client()
+    client.force_login(user("tess"))
+    made = client.post(
+        "/admin/analysis/apitoken/add/", {"name": "script", "scope": "read"}, follow=True
+    ).content.decode()
+    raw = re.search(r'id="token" value="([^"]+)"', made)[1]
+    header = re.search(r"Authorization: (\w+ )…", made)[1] + raw
+    assert Client().get("/api/v1/studies/", headers={"Authorization": header}).status_code == 200
