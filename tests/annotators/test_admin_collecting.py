@@ -272,6 +272,14 @@ def test_codes_of_nobody_are_refused_with_words(client, study, codes):
 # Links
 
 
+def test_a_closed_study_without_a_link_does_not_ask_for_one(client, study):
+    assert "nobody can come" in collecting(client, study).content.decode()
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    page = collecting(client, study).content.decode()
+    assert "nobody can come" not in page and "No link was made" in page
+
+
 def test_a_link_begins_with_its_channel_and_asks_for_its_settings(client, study):
     url = f"/admin/annotators/recruitment/add/?study={study.pk}"
     response = client.post(url, changed(form_of(client.get(url), "recruitment_form"), channel="generic"), follow=True)

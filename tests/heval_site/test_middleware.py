@@ -92,7 +92,7 @@ def test_no_cookie_is_ever_set_on_an_annotators_path(client, method, address):
 def test_no_cookie_and_no_detail_where_there_is_nothing(client, address):
     response = client.get(address)
     assert response.status_code == 404 and not response.cookies
-    assert "There is nothing here" in response.content.decode()
+    assert "There is nothing here" in response.content.decode() and 'href="/"' in response.content.decode()
 
 
 @pytest.mark.django_db
