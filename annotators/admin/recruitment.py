@@ -162,7 +162,11 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         parts.append(
             (
                 "What an early end pays",
-                {"fields": promising.NAMES, "description": "Told on the first page. Who reaches the last page is paid the reward."},
+                {
+                    "fields": promising.NAMES,
+                    "description": "Told on the first page. Who reaches the last page is paid the reward.",
+                    "classes": ["pairs"],
+                },
             )
         )  # fmt: skip
         if names:

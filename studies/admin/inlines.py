@@ -128,6 +128,7 @@ class Members(Rows):
     formset = MemberFormSet
     is_design = False
     roles = OWN
+    verbose_name = "person"
     verbose_name_plural = "people who may see or change this study"
 
     def get_queryset(self, request):
@@ -328,6 +329,7 @@ class Contrasts(Rows):
     )  # fmt: skip
     form_class = ContrastForm
     formset = ContrastFormSet
+    verbose_name = "planned comparison"
     verbose_name_plural = "planned comparisons"
     classes = ("wide-table",)
 

@@ -58,6 +58,9 @@ ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 class StudyForm(CleanWords, forms.ModelForm):
     class Meta:
+        help_texts = {
+            "start_window_seconds": "Whoever agreed and then sends nothing for this long gives the place back."
+        }
         widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),
