@@ -205,7 +205,10 @@ def shown_table(one: tables.Table) -> dict[str, Any]:
     columns = tables.filled(one)
     rows = [
         [
-            {"text": tables.printed(row[column["key"]], column["kind"]), "is_number": column["kind"] not in TEXT_KINDS}
+            {
+                "text": tables.printed(row[column["key"]], column["kind"]).replace(" %", "\u00a0%"),
+                "is_number": column["kind"] not in TEXT_KINDS,
+            }
             for column in columns
         ]
         for row in one["rows"][:SHOWN_ROWS]
