@@ -681,7 +681,7 @@ class ExportView(StudyView):
     def selection(self) -> Selection:
         if self.table in exports.OUTCOMES:
             check_outcomes(self.study, self.values["origin"])
-        return Selection(self.study, self.values["origin"], self.values["withdrawn"])
+        return Selection(self.study, *(self.values[name] for name in ("origin", "withdrawn") if name in self.values))
 
     def streamed(self) -> StreamingHttpResponse:
         blocks = exports.stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
@@ -696,7 +696,8 @@ def export_views() -> dict[str, type[ExportView]]:
     views = {}
     for table in exports.TABLES:
         for form in MEDIA_TYPES:
-            parameters = (ORIGIN, WITHDRAWN, *((RAW,) if form == "csv" else ()))
+            about_people = (ORIGIN, WITHDRAWN) if table in exports.OF_PEOPLE else ()
+            parameters = (*about_people, *((RAW,) if form == "csv" else ()))
             views[f"{table}.{form}"] = _export_view(table, form, parameters)
             views[f"{table}.{form}.sha256"] = _hash_view(table, form, parameters)
     return views

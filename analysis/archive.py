@@ -101,6 +101,8 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     yield "responses.csv", csv_blocks("responses", counted)
     yield "assignments.jsonl", jsonl_blocks("assignments", counted)
     yield "assignments.csv", csv_blocks("assignments", counted)
+    yield "items.jsonl", jsonl_blocks("items", counted)
+    yield "items.csv", csv_blocks("items", counted)
     if codings_of(counted).exists():
         yield "codings.jsonl", jsonl_blocks("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)

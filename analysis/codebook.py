@@ -26,6 +26,7 @@ def codebook_of(study: Study) -> dict[str, Any]:
             "responses": "One row a judgement. Sorted by assignment, then in the order in which answers were stored.",
             "assignments": "One row an annotator with a batch, also where nothing was answered. Sorted by claim.",
             "codings": "One row a coding of an explanation, or of an annotator's work. Sorted by sample, item, coder and revision.",
+            "items": "One row an output of an item: with answers about two outputs it says which two. Sorted by section, item and system.",
         },
         "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},

@@ -41,9 +41,14 @@ from .flat import (
     seats,
     seats_of,
 )
+from .shown import ITEMS, item_rows, items_of
 from .snapshot import AT_ONCE, snapshot
 
-TABLES: dict[str, tuple[Column, ...]] = {"responses": RESPONSES, "assignments": ASSIGNMENTS, "codings": CODINGS}
+TABLES: dict[str, tuple[Column, ...]] = {
+    "responses": RESPONSES, "assignments": ASSIGNMENTS, "codings": CODINGS, "items": ITEMS,
+}  # fmt: skip
+# Which people are asked for: an item is the same whoever answered it.
+OF_PEOPLE = frozenset({"responses", "assignments", "codings"})
 # What tells of outcomes, and is hidden while a study collects.
 OUTCOMES = frozenset({"responses", "codings"})
 LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
@@ -176,27 +181,36 @@ def response_lines(form: Format, selection: Selection) -> Iterator[bytes]:
             yield page + rest
 
 
-def assignment_lines(form: Format, selection: Selection) -> Iterator[bytes]:
-    """Every assignment of the selection as a line."""
-    opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
+def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
+    """Every assignment of the selection: cells in the order of ASSIGNMENTS."""
     for some in seats(selection):
         for seat in some:
-            yield opening + form.cells(ASSIGNMENTS, (*seat.who, *seat.times)) + end
+            yield (*seat.who, *seat.times)
 
 
-def coding_lines(form: Format, selection: Selection) -> Iterator[bytes]:
-    """Every coding of the selection as a line."""
-    opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
-    for cells in coding_rows(selection):
-        yield opening + form.cells(CODINGS, cells) + end
+def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
+    """How a table whose rows are made in Python becomes lines."""
+
+    def lines(form: Format, selection: Selection) -> Iterator[bytes]:
+        opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
+        for cells in rows_of(selection):
+            yield opening + form.cells(columns, cells) + end
+
+    return lines
 
 
-LINES = {"responses": response_lines, "assignments": assignment_lines, "codings": coding_lines}
+LINES = {
+    "responses": response_lines, "assignments": _lines_of(ASSIGNMENTS, assignment_rows), "codings": _lines_of(CODINGS, coding_rows),
+    "items": _lines_of(ITEMS, item_rows),
+}  # fmt: skip
 
 
 def count_of(name: str, selection: Selection) -> int:
     """How many rows an export has."""
-    rows = {"responses": selection.responses, "assignments": selection.assignments, "codings": codings_of(selection)}
+    rows = {
+        "responses": selection.responses, "assignments": selection.assignments, "codings": codings_of(selection),
+        "items": items_of(selection),
+    }  # fmt: skip
     return rows[name].count()
 
 

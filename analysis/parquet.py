@@ -16,8 +16,9 @@ from studies import jobs
 from studies.models import Job
 
 from .coding.flat import coding_rows
-from .exports import TABLES, count_of
+from .exports import TABLES, assignment_rows, count_of
 from .flat import Selection, answers, answers_of, compiled, moment, seats
+from .shown import item_rows
 from .snapshot import snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it with: pip install 'heval[parquet]'"
@@ -47,7 +48,7 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
     columns = TABLES[name]
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
     total, done = count_of(name, selection), 0
-    rows = {"responses": _responses, "assignments": _assignments, "codings": coding_rows}[name](selection)
+    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_rows}[name](selection)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while some := list(islice(rows, ROWS_AT_ONCE)):
             cells = zip(*some, strict=True)
@@ -83,12 +84,6 @@ def _responses(selection: Selection) -> Iterator[tuple]:
                         now, seat = (assignment, received), by_pk[assignment]
                         start = (*seat.who, *seat.page_at(moment(received)))
                     yield (*start, *rest)
-
-
-def _assignments(selection: Selection) -> Iterator[tuple]:
-    for some in seats(selection):
-        for seat in some:
-            yield (*seat.who, *seat.times)
 
 
 # As a job

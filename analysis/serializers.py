@@ -277,7 +277,7 @@ class AnalysisRequestSerializer(serializers.Serializer):
 class ExportRequestSerializer(_Strict, serializers.Serializer):
     """An export made by a job."""
 
-    table = serializers.ChoiceField(["responses", "assignments", "codings"], default="responses")
+    table = serializers.ChoiceField(["responses", "assignments", "codings", "items"], default="responses")
     format = serializers.ChoiceField(["parquet"], default="parquet")
     origins = serializers.ListField(child=serializers.CharField(max_length=10), required=False, max_length=4)
     withdrawn = YesNo(default=False)

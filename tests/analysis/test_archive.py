@@ -33,8 +33,8 @@ def test_it_holds_design_data_results_figures_codebook_and_readme(study):
     assert archive.testzip() is None
     assert archive.namelist() == [
         "design.json", "design-versions/1.json", "codebook.json", "codebook.md", "stimuli/prompts.jsonl", "stimuli/outputs.jsonl",
-        "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "analyses/1.json", "analyses/1/forest.svg",
-        "analyses/1/forest.pdf", "README.md",
+        "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "items.jsonl", "items.csv",
+        "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
     ]  # fmt: skip
     assert archive.read("design.json").decode() == study.designs.get().canonical
     assert archive.read("responses.csv") == b"".join(BLOCKS["csv"]("responses", Selection(study)))

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import threading
+from collections import Counter
 from decimal import Decimal
 from hashlib import sha256
 
@@ -22,8 +23,9 @@ from analysis.exports import BLOCKS, TABLES
 from analysis.flat import Selection
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.guards import erasing
+from studies.models import Exposure
 from tests.analysis.rest import api_of, body_of, close, closed_study, unguarded
-from tests.builders import draft_study, spa_study, user
+from tests.builders import choice_study, draft_study, spa_study, user
 from tests.players import submitted
 
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx")
@@ -73,6 +75,24 @@ def test_csv_and_json_lines_have_the_same_cells(study):
         ]
         assert rows == written
         assert [list(line) for line in lines[:1]] == [[column.name for column in TABLES[table]]]
+
+
+@pytest.mark.django_db
+def test_each_item_tells_the_outputs_that_it_shows():
+    study = choice_study(systems=("alpha", "beta", "gamma"), m=3, by=user("owner"))
+    rows = json_rows(export("items", "jsonl", Selection(study)))
+    shown = Exposure.objects.filter(item__study=study).select_related("item__section", "item__prompt", "output__system")
+    assert len(rows) == shown.count() >= 12
+    assert {(row["item"], row["system"], row["prompt"], row["sample"]) for row in rows} == {
+        (f"s{one.item.section.position}.{one.item.number}", one.output.system.name, one.item.prompt.key, one.output.sample)
+        for one in shown
+    }
+    assert Counter(Counter(row["item"] for row in rows).values()).keys() == {2}
+    assert {(row["item_kind"], row["is_human"], row["retired_in"]) for row in rows} == {("live", False, None)}
+    # People are no matter: to ask for some of them is a mistake.
+    api = api_of(study.owner)
+    assert api.get(f"studies/{study.code}/exports/items.csv?raw=1").status_code == 200
+    assert "origin" in body_of(api.get(f"studies/{study.code}/exports/items.csv?origin=live")).decode()
 
 
 def test_every_stored_answer_comes_back_as_it_was_stored(study):

@@ -166,13 +166,9 @@ def pairs_of(table, x, y, index=("annotator", "prompt"), values="value"):
 
 
 def opponents(study):
-    """item > the names of its systems: the export names the one that was judged."""
-    shown = {}
-    for section, number, name in Exposure.objects.filter(item__study=study).values_list(
-        "item__section__position", "item__number", "output__system__name"
-    ):
-        shown.setdefault(f"s{section}.{number}", set()).add(name)
-    return shown
+    """item > the names of its systems: a row of answers names the one that was judged."""
+    table = pd.read_csv(io.BytesIO(b"".join(csv_blocks("items", Selection(study)))))
+    return table.groupby("item")["system"].agg(set).to_dict()
 
 
 def test_all_of_it(report, rows, study):
