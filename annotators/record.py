@@ -344,6 +344,7 @@ def _released(pk: int) -> QuerySet[Assignment]:
 
 
 _late_page = Update(lambda pk: (_released(pk), {"is_late": False}), int)
+_late_screening = Update(lambda pk: (_released(pk), {"released_reason": Released.SCREENED_OUT}), int)
 _late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": True}), int)
 # A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed.
 _recording = Update(
@@ -384,7 +385,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds) 
         # Released meanwhile: take the place again if it is free (annotator, batch, assignment), else be late.
         if not revive(assignment.pk):
             break
-    if not write(_late_submission if following is None else _late_page):
+    if not write(_late_screening if is_screened_out else _late_submission if is_last else _late_page):
         raise _Raced
 
 

@@ -222,6 +222,19 @@ def test_an_expired_place_that_is_free_is_taken_again(study):
     assert assignment.released_at is None and Batch.objects.get(pk=assignment.batch_id).claimed == 1
 
 
+def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finished(study):
+    assignment = claimed(study, "slow")
+    open_page(assignment)
+    assign.release(assignment.pk, "expired")
+    for n in range(study.target_n):
+        claimed(study, f"newcomer {n}")
+    (slot,) = open_page(assignment, "s1")[2]
+    assert answered(assignment, "s1", **{slot: "no"}).following is None
+    assignment = fresh(assignment)
+    assert (assignment.released_reason, assignment.submitted_at, assignment.is_late) == ("screened_out", None, False)
+    assert [answer.choice for answer in Response.objects.filter(assignment=assignment)] == ["no"]
+
+
 def test_work_that_comes_late_is_kept_and_marked(study):
     study = spa_study(target_n=1, title="one place")
     late = at_questions(study, "slow")
