@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
@@ -340,7 +340,9 @@ _submission = Update(lambda pk: (live(pk), SUBMITTED), int)
 
 
 def _released(pk: int) -> QuerySet[Assignment]:
-    return Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
+    """Whose place was given back, and who may go on all the same."""
+    released = Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
+    return released.exclude(released_reason__in=ENDS_PARTICIPATION)
 
 
 _late_page = Update(lambda pk: (_released(pk), {"is_late": False}), int)
@@ -350,7 +352,10 @@ _late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": Tru
 _recording = Update(
     lambda seconds, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
-        {"recorded_at": Greatest("shown_at", Now()), "draft": None, "active_seconds": seconds},
+        {
+            "recorded_at": Greatest("shown_at", Now()), "draft": None,
+            "active_seconds": Greatest("active_seconds", Value(seconds)),
+        },
     ),
     int, int,
 )  # fmt: skip
@@ -362,7 +367,7 @@ OF_RESPONSE = (
 
 def _store(assignment, visit, rows, following, is_screened_out, active_seconds) -> None:
     is_last = following is None and not is_screened_out
-    recording = (_recording, (max(visit.active_seconds, active_seconds), visit.pk))
+    recording = (_recording, (active_seconds, visit.pk))
 
     def write(lock: Update, is_released_then: bool = False) -> bool:
         """Whether the assignment was as ``lock`` wants it. It waits for whoever holds the row and then finds the truth."""

@@ -6,11 +6,13 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.http import QueryDict
+from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Closed, Conflict, Elsewhere, record_page, save_draft, standing_of
+from annotators.views import assignment_on_page
 from studies import lifecycle
 from studies.models import Batch
 from tests.builders import spa_study
@@ -235,6 +237,18 @@ def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finish
     assert [answer.choice for answer in Response.objects.filter(assignment=assignment)] == ["no"]
 
 
+@pytest.mark.parametrize("reason", ["failed_checks", "screened_out"])
+def test_who_is_turned_away_while_a_page_is_on_its_way_answers_it_no_more(study, reason):
+    assignment = at_questions(study)
+    _, _, asks = open_page(assignment)
+    as_read = fresh(assignment)
+    assign.release(assignment.pk, reason)
+    n_answers = Response.objects.filter(assignment=assignment).count()
+    with pytest.raises(Closed):
+        record_page(as_read, "s2.ask", form(**plausible(asks, random.Random(1))))
+    assert Response.objects.filter(assignment=assignment).count() == n_answers
+
+
 def test_work_that_comes_late_is_kept_and_marked(study):
     study = spa_study(target_n=1, title="one place")
     late = at_questions(study, "slow")
@@ -258,6 +272,15 @@ def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
             answered(assignment, key)
     assert not Assignment.objects.get(pk=inside.pk).is_late
     assert Assignment.objects.get(pk=outside.pk).is_late
+
+
+def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    as_read = assignment_on_page(RequestFactory().post("/"), assignment.code, page.key)
+    assert save_draft(fresh(assignment), page.key, form(active="90"))
+    record_page(as_read, page.key, form(active="7", **plausible(asks, random.Random(1))))
+    assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
 
 
 def test_a_draft_is_kept_until_the_page_is_recorded(study):
