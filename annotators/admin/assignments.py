@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from studies.admin import life
-from studies.admin.access import EDIT, ReadOnly, VisibleStudies, may, row_id, study_or_404, visible
+from studies.admin.access import EDIT, ReadOnly, VisibleStudies, by_code, may, row_id, study_or_404, visible
 from studies.forms import CleanWords
 from studies.lifecycle import NotNow
 from studies.models import Arm
@@ -110,7 +110,7 @@ class AssignmentAdmin(ReadOnly):
     list_per_page = 100
     show_full_result_count = False
     search_fields = ("code",)
-    search_help_text = "The beginning of a code"
+    search_help_text = "The first eight characters of a code, or all of it"
     ordering = ("-pk",)
     actions = [exclude_chosen]
 
@@ -119,7 +119,7 @@ class AssignmentAdmin(ReadOnly):
 
     def get_search_results(self, request, queryset, search_term):
         term = search_term.strip()
-        return (queryset.filter(code__startswith=term[:32]) if term else queryset), False
+        return (queryset.filter(by_code(term, "code")) if term else queryset), False
 
     def get_actions(self, request):
         actions = super().get_actions(request)

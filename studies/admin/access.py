@@ -5,7 +5,7 @@ Every list, page, choice and action of the admin asks here. Administrators (supe
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import F
+from django.db.models import F, Q
 from django.http import Http404
 
 from ..models import Study, StudyMember
@@ -14,6 +14,7 @@ Role = StudyMember.Role
 LOOK = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
 EDIT = frozenset({Role.OWNER, Role.EDITOR})
 OWN = frozenset({Role.OWNER})
+CODE_SHOWN = 8  # characters of an assignment's code, so that people may speak of it
 
 
 def roles_of(request) -> dict[int, str]:
@@ -63,6 +64,12 @@ def count_save(study_id: int) -> None:
 def row_id(value: str) -> int | None:
     """A row's id from an address, None for what can be none."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
+
+
+def by_code(term: str, column: str) -> Q:
+    """Rows whose assignment is meant: by as much of its code as lists show, or by the whole code of who has it."""
+    # The code is an annotator's credential: any other part of it that finds a row would tell it letter by letter.
+    return Q(**{f"{column}__startswith" if len(term) <= CODE_SHOWN else column: term})
 
 
 class OfferedFilters(admin.ModelAdmin):

@@ -3,10 +3,11 @@
 import json
 
 from django.contrib import admin
+from django.db.models import Q
 from django.utils.html import format_html
 
 from ..models import AuditEvent
-from .access import ReadOnly, VisibleStudies
+from .access import CODE_SHOWN, ReadOnly, VisibleStudies, by_code
 
 
 @admin.register(AuditEvent)
@@ -17,12 +18,17 @@ class AuditEventAdmin(ReadOnly):
     list_display_links = None
     list_per_page = 100
     search_fields = ("verb", "assignment_code")
-    search_help_text = "What was done, or an assignment's code"
+    search_help_text = "What was done, or the first eight characters of an assignment's code"
     actions = None
+
+    def get_search_results(self, request, queryset, search_term):
+        for word in search_term.split():
+            queryset = queryset.filter(Q(verb__icontains=word) | by_code(word, "assignment_code"))
+        return queryset, False
 
     @admin.display(description="assignment")
     def assignment(self, event):
-        return event.assignment_code[:8] or "–"
+        return event.assignment_code[:CODE_SHOWN] or "–"
 
     @admin.display(description="details")
     def details(self, event):

@@ -215,3 +215,18 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
     for name in ("..%2f..%2fsecret", "x" * 64 + ".webp", "%00"):
         response = clients["owner"].get(f"/admin/studies/prompt/media/{study.pk}/{name}")
         assert response.status_code in (301, 404) and response["Content-Type"] != "image/webp"
+
+
+@pytest.mark.parametrize("place", ["/admin/annotators/assignment/", "/admin/studies/auditevent/"])
+def test_a_search_does_not_tell_a_code_letter_by_letter(place):
+    study = builders.spa_study(by=builders.user("owner"))
+    code = players.claimed(study, "1").code
+    audit.record("note", study=study, assignment_code=code)
+    viewer = people(study)["viewer"]
+
+    def finds(term):
+        return viewer.get(place, {"q": term}).context["cl"].result_count
+
+    assert finds(code[:8]) == finds(code[:3]) == finds(code) == 1
+    for part in (code[:9], code[:-1], code[1:], code[4:12]):
+        assert finds(part) == 0, part
