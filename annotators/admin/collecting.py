@@ -56,6 +56,7 @@ class InquiryAdmin(ReadOnly):
         study = study_or_404(request, pk)
         total, arms = monitor.places(study)
         recruitments = list(study.recruitments.order_by("pk"))
+        may_edit = may(request, study.pk, EDIT)
         inquiries = list(monitor.inquiries(study)[:200])
         looked, evidence = evidence_of(study)
         context = {
@@ -70,11 +71,13 @@ class InquiryAdmin(ReadOnly):
             "appeals": list(open_appeals(recruitments)),
             "inquiries": [(one, page_words(one.page_key)) for one in inquiries],
             "waiting": sum(one.handled_at is None for one in inquiries),
-            "recruitments": [(one, (links := links_of(one))[:3], max(0, len(links) - 3)) for one in recruitments],
+            "recruitments": [
+                (one, (links := links_of(one) if may_edit else [])[:3], max(0, len(links) - 3)) for one in recruitments
+            ],
             "links_shown": LINKS_SHOWN,
             "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
             "list_url": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
-            "may_edit": may(request, study.pk, EDIT),
+            "may_edit": may_edit,
             "is_blind": study.state != Study.State.CLOSED and not study.unblinded_at,
             "looked": looked,
             "evidence": evidence,

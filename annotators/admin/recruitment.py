@@ -219,7 +219,8 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             context["channels_off"] = [channel for channel in REGISTRY.values() if not is_on(channel)]
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
-            links = links_of(obj)
+            may_edit = may(request, obj.study_id, EDIT)
+            links = links_of(obj) if may_edit else []
             context |= {
                 "study": obj.study,
                 "life": life.line(obj.study),
@@ -230,7 +231,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
                 "troubles": [*channel.problems(obj), *promises.hindrances(obj)]
                 if channel
                 else ["This channel is not installed."],
-                "may_stop": may(request, obj.study_id, EDIT),
+                "may_stop": may_edit,
                 "title": str(obj),
                 "subtitle": obj.study.title,
                 "show_save_and_add_another": False,

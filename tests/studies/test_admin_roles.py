@@ -230,3 +230,15 @@ def test_a_search_does_not_tell_a_code_letter_by_letter(place):
     assert finds(code[:8]) == finds(code[:3]) == finds(code) == 1
     for part in (code[:9], code[:-1], code[1:], code[4:12]):
         assert finds(part) == 0, part
+
+
+def test_who_may_only_look_is_given_nobodys_link():
+    study = builders.spa_study(by=builders.user("owner"))
+    doors = [builders.recruitment(study, "invitation", settings={"people": 30}), builders.panel(study)]
+    clients = people(study)
+    pages = [f"/admin/annotators/inquiry/study/{study.pk}/collecting/"]
+    pages += [f"/admin/annotators/recruitment/{door.pk}/change/" for door in doors]
+    for name, sees in (("editor", True), ("viewer", False)):
+        for url in pages:
+            html = clients[name].get(url).content.decode()
+            assert any(f"/e/{door.key}/" in html for door in doors) is sees, (name, url)
