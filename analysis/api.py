@@ -33,7 +33,7 @@ from .coding.flat import CODINGS, codings_of, keyed_rows
 from .flat import COUNTED, Selection, assignment_name, problems_in
 from .models import AnalysisRun, Figure
 from .parameters import ORIGIN, RAW, WITHDRAWN, Parameter, page, paged, read_query, whole, words
-from .permissions import EDITORS, MEMBERS, READERS, check_may_create, check_outcomes, studies_of, study_for
+from .permissions import EDITORS, MEMBERS, READERS, check_may_create, check_outcomes, coded_by, studies_of, study_for
 from .renderers import PROBLEM, Conflict, RowErrors, problem, row_error
 from .report import BadParameters, checked_parameters
 
@@ -126,7 +126,8 @@ class Studies(APIView):
         )
         if values["state"] is not None:
             studies = studies.filter(state=values["state"])
-        rows = [(study.pk, shapes.StudySerializer(study).data) for study in studies[: values["page_size"] + 1]]
+        coded = coded_by(request.user)
+        rows = [(study.pk, _study(study, study.pk in coded)) for study in studies[: values["page_size"] + 1]]
         return page(request, values, rows)
 
     @documented("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
@@ -155,7 +156,7 @@ class StudyDetail(StudyView):
 
     @documented("A study", shapes.StudySerializer)
     def get(self, request, code):
-        return Response(shapes.StudySerializer(_fresh(self.study)).data)
+        return Response(_study(_fresh(self.study), self.study.pk in coded_by(request.user)))
 
     @documented("Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True))
     def patch(self, request, code):
@@ -178,6 +179,12 @@ class StudyDetail(StudyView):
                 study.save()
                 audit.record("edit", study=study, by=request.user, columns=sorted(changes))
         return Response(shapes.StudySerializer(_fresh(study)).data)
+
+
+def _study(study: Study, is_for_coder: bool) -> dict[str, Any]:
+    """All of it; to who codes blind what annotators read, for a study's own title tells its hypotheses."""
+    found = shapes.StudySerializer(study).data
+    return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}} if is_for_coder else found
 
 
 def _fresh(study: Study) -> Study:

@@ -60,6 +60,13 @@ def role_in(user, study: Study) -> str | None:
     return StudyMember.objects.filter(study=study, user=user).values_list("role", flat=True).first() or "no member"
 
 
+def coded_by(user) -> set[int]:
+    """The studies that the user codes, blind."""
+    if user.is_superuser:
+        return set()
+    return set(StudyMember.objects.filter(user=user, role=Role.CODER).values_list("study_id", flat=True))
+
+
 def is_blind(study: Study) -> bool:
     """Whether answers by system are hidden: the study collects, and nobody has unblinded it, on the record."""
     return study.state in COLLECTING and not study.unblinded_at

@@ -230,6 +230,17 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
     assert seen() == [200] * len(OUTCOMES)
 
 
+def test_a_coder_is_told_of_a_study_what_annotators_read(owner):
+    study = draft_study(owner=owner, exclusion_group="replications", preparation={"steps": ["cut alpha"]})
+    secrets = ("secret hypothesis", "replications", "cut alpha")
+    for role, tells in (("viewer", True), ("coder", False)):
+        StudyMember.objects.create(study=study, user=user(role), role=role)
+        for path in ("studies/", f"studies/{study.code}/"):
+            text = body_of(api_of(user(role)).get(path)).decode()
+            assert "Reading short stories" in text
+            assert [word in text for word in secrets] == [tells] * len(secrets), (role, path)
+
+
 def test_a_closing_study_hides_its_outcomes_and_a_closed_one_shows_them(owner):
     study = spa_study(owner)
     lifecycle.close(study)
