@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.exceptions import RequestDataTooBig
 from django.http import Http404
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
@@ -18,6 +19,9 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from .unavailable import NotUtf8
 
+# Where files come in that are larger than any form: from who is logged in.
+FILES = "/studies/"
+REST = "/api/"  # reads no file, and says in its own words what is too large
 MACHINES = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
 ANNOTATORS = ("/p/", "/e/", *MACHINES)
 
@@ -39,9 +43,18 @@ class Security(SecurityMiddleware):
             raise NotUtf8
         if "\0" in request.path_info:
             raise Http404  # nothing is called so, and PostgreSQL does not even look
+        if not request.path_info.startswith((FILES, REST)):
+            refuse_too_large(request)
         if not request.path_info.startswith(MACHINES):
             request.get_host()  # raises on a host that is not ours; CommonMiddleware, who else asks, lets annotators pass
         return super().process_request(request)
+
+
+def refuse_too_large(request) -> None:
+    """Before a byte is read. Django bounds the fields of a form, and writes its files to the disk however large they are."""
+    announced = request.META.get("CONTENT_LENGTH") or "0"
+    if announced.isdecimal() and int(announced) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        raise RequestDataTooBig(f"{announced} bytes")
 
 
 class StaticFiles(WhiteNoiseMiddleware):
@@ -66,7 +79,12 @@ class Csrf(ForResearchers, CsrfViewMiddleware):
 
 
 class Authentication(ForResearchers, AuthenticationMiddleware):
-    pass
+    """Also decides whose large files are read at all; the check of a form's token, which comes later, reads them whole."""
+
+    def process_request(self, request):
+        super().process_request(request)
+        if request.path_info.startswith(FILES) and not request.user.is_authenticated:
+            refuse_too_large(request)
 
 
 class Messages(ForResearchers, MessageMiddleware):

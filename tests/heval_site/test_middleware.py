@@ -2,6 +2,7 @@
 
 import pytest
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile, TemporaryUploadedFile
 from django.http import HttpResponse
 from django.test import Client, RequestFactory, override_settings
 from django.urls import include, path
@@ -165,3 +166,38 @@ def test_ten_wrong_passwords_lock_and_a_spoofed_address_does_not_unlock(client, 
 @pytest.mark.django_db
 def test_the_site_is_born_without_an_account(django_user_model):
     assert not django_user_model.objects.exists()
+
+
+@pytest.fixture
+def kept_files(monkeypatch):
+    """How many files of a request were begun on the disk."""
+    begun = []
+    original = TemporaryUploadedFile.__init__
+
+    def begin(self, *args, **kwargs):
+        begun.append(args[0])
+        original(self, *args, **kwargs)
+
+    monkeypatch.setattr(TemporaryUploadedFile, "__init__", begin)
+    return begun
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "address", ["/p/some-code/s1/", "/e/some-key/", "/admin/login/", "/studies/bundle/", "/", "/nowhere/"]
+)
+def test_a_stranger_fills_no_disk(settings, kept_files, address):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * 2**20
+    client = Client(enforce_csrf_checks=True)
+    client.cookies["csrftoken"] = "a" * 32  # without one the form's token is not looked for
+    response = client.post(address, {"file": SimpleUploadedFile("a.bin", b"0" * 4 * 2**20)})
+    assert (response.status_code, kept_files) == (400, []), "refused by what it announces, before it is read"
+    assert "More than 3 MB were sent at once" in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_large_file_of_somebody_who_is_logged_in_is_read(client, settings, kept_files, django_user_model):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * 2**20
+    client.force_login(django_user_model.objects.create_user("ada", is_staff=True))
+    response = client.post("/studies/bundle/", {"file": SimpleUploadedFile("a.json", b"0" * 4 * 2**20)})
+    assert kept_files == ["a.json"] and "More than 3 MB" not in response.content.decode()
