@@ -9,14 +9,21 @@ import re
 import time
 
 CODE = re.compile(r"(?<![\w/])(?:https?://[^\s/]+)?/(p|e)/[^\s/?\"'<>]+")
-QUERY = re.compile(r"(/[^\s?\"'<>]*)\?[^\s\"'<>]+")
-PASSWORD = re.compile(r"(\w+://[^\s:/@]*):[^\s@]+@")
+QUERY = re.compile(r"(?<![^\s?\"'<>])([^\s?\"'<>/]*+/[^\s?\"'<>]*+)\?[^\s\"'<>]+")
+PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
+# A line of our own making, or the screen of who reads it, is nothing that an address may hold.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def redacted(text: str) -> str:
     """Without the codes of assignments and recruitments, without query strings, without passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
     return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
+
+
+def one_line(text: str) -> str:
+    """With every character that moves a terminal, or ends a line, written out."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class Plain(logging.Formatter):
@@ -27,6 +34,13 @@ class Plain(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
         self.default_msec_format = "%s.%03dZ"
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei) -> str:
+        return "\n".join(map(one_line, super().formatException(ei).split("\n")))
 
     def format(self, record: logging.LogRecord) -> str:
         return redacted(super().format(record))
@@ -46,7 +60,7 @@ class Json(logging.Formatter):
         }
         if record.exc_info:
             event["exception"] = redacted(self.formatException(record.exc_info))
-        return json.dumps(event, ensure_ascii=False)
+        return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(event, ensure_ascii=False))
 
 
 FORMATS = {"plain": Plain, "json": Json}

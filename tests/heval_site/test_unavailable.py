@@ -1,6 +1,7 @@
 """A database that is down or locked is 503 with the truth, never 500; an error of ours shows an id and nothing else."""
 
 import logging
+import time
 
 import pytest
 from django.db import DatabaseError, OperationalError
@@ -131,3 +132,17 @@ def record(message, *args):
 def test_no_code_no_query_and_no_password_is_logged(formatter, said, kept):
     for line in (formatter.format(record("%s", said)), formatter.format(record(said.replace("%", "%%")))):
         assert kept.replace('"', '\\"') in line if isinstance(formatter, logs.Json) else kept in line
+
+
+@pytest.mark.parametrize("formatter", [logs.Plain(), logs.Json()])
+def test_an_address_forges_no_line_and_moves_no_terminal(formatter):
+    line = formatter.format(record("Error at %s", "/studies/\n2026-01-01 INFO heval: all is well\r\x1b[2J\u2028\x9b"))
+    assert len(line.splitlines()) == 1 and not set(line) & set("\x1b\r\x9b")
+    assert "all is well" in line
+
+
+@pytest.mark.parametrize("text", ["a", "/", "x://a:", "http://a", "/p", "?/"])
+def test_a_long_message_is_redacted_at_once(text):
+    begun = time.process_time()
+    logs.redacted(text * 50_000)
+    assert time.process_time() - begun < 1
