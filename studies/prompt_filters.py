@@ -9,7 +9,8 @@ from .declared import SettingsRefused, plain, record
 from .lengths import CLOSING, END_MARKS
 from .texts import word_count
 
-LEADING_TAG = re.compile(r"\s*[\[(]\s*([^\[\]()]{1,40}?)\s*[\])]")
+# Blanks are never given back: of a bracket with ten thousand of them each division would be tried.
+LEADING_TAG = re.compile(r"\s*+[\[(]\s*+([^\s\[\]()][^\[\]()]{0,39}?)\s*+[\])]")
 QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 
 

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 
@@ -99,3 +100,15 @@ def test_settings_that_cannot_be_carried_out_are_refused_by_name(settings, messa
     with pytest.raises(SettingsRefused) as refused:
         prompt_filter(settings, "prompt_filters[2]")
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["(" + " " * 20_000, "[x" + " " * 20_000, " " * 20_000])
+def test_a_bracket_with_many_blanks_is_no_tag_and_is_seen_to_be_none_at_once(text):
+    begun = time.process_time()
+    assert BeginsWithTag(tags=("WP",)).reason(text) and HasNoTagResidue().reason(text) == ""
+    assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("prompt", ["[WP] Go.", " ( wp ) Go.", "[wp\t]", "[\u00a0WP]"])
+def test_blanks_around_a_tag_are_passed_over(prompt):
+    assert BeginsWithTag(tags=("WP",)).reason(prompt) == ""
