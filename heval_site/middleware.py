@@ -3,6 +3,8 @@
 What an annotator opens needs no session, user, message or form cookie, and pays for none.
 """
 
+from ipaddress import ip_address
+
 from axes.middleware import AxesMiddleware
 from csp.middleware import CSPMiddleware
 from django.conf import settings
@@ -108,4 +110,15 @@ def client_address(request) -> str:
     asker = request.META.get("REMOTE_ADDR", "")
     forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]
     proxies = settings.TRUSTED_PROXIES
-    return forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker
+    return _household(forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker)
+
+
+def _household(address: str) -> str:
+    """Of IPv6 the network of 64 bits that one customer is given: of the addresses in it they may take a new one each time."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    return str(found.ipv4_mapped or ip_address(int(found) >> 64 << 64))

@@ -143,6 +143,11 @@ def test_the_login_page_has_a_policy_and_a_hardened_cookie(client):
         (2, "6.6.6.6, 1.2.3.4, 10.0.0.1", "1.2.3.4"),
         (2, "1.2.3.4", "127.0.0.1"),
         (1, "", "127.0.0.1"),
+        (1, "2001:db8:1:2:a:b:c:d", "2001:db8:1:2::"),
+        (1, "2001:db8:1:2::9", "2001:db8:1:2::"),
+        (1, "fe80::1%eth0", "fe80::"),
+        (1, "::ffff:1.2.3.4", "1.2.3.4"),
+        (1, "unknown", "unknown"),
     ],
 )
 def test_a_forwarded_address_is_believed_as_far_as_our_own_proxies_wrote_it(settings, proxies, forwarded, address):
@@ -161,6 +166,17 @@ def test_ten_wrong_passwords_lock_and_a_spoofed_address_does_not_unlock(client, 
         "/admin/login/", login | {"password": "right password"}, headers={"x-forwarded-for": "8.8.8.8"}
     )
     assert response.status_code == 429 and "_auth_user_id" not in client.session
+
+
+@pytest.mark.django_db
+def test_a_new_address_of_the_same_household_does_not_unlock(client, django_user_model):
+    django_user_model.objects.create_user("ada", password="right password", is_staff=True)
+    for n in range(11):
+        login = {"username": "ada", "password": "wrong"}
+        response = client.post(
+            "/admin/login/", login, REMOTE_ADDR=f"2001:db8:1:2::{n + 1}", HTTP_USER_AGENT=f"Browser {n}"
+        )
+    assert response.status_code == 429
 
 
 @pytest.mark.django_db
