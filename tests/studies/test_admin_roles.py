@@ -1,6 +1,7 @@
 """Who sees and does what: every page of the admin by role; nobody's study is another's."""
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from annotators.models import Inquiry
@@ -8,6 +9,7 @@ from studies import audit
 from studies.models import Job, StudyMember
 from tests import builders, players
 from tests.admin_pages import changed, form_of, logged_in, study_url
+from tests.analysis.rest import api_of
 
 pytestmark = pytest.mark.django_db
 ROLES = ("owner", "editor", "viewer", "coder")
@@ -242,3 +244,18 @@ def test_who_may_only_look_is_given_nobodys_link():
         for url in pages:
             html = clients[name].get(url).content.decode()
             assert any(f"/e/{door.key}/" in html for door in doors) is sees, (name, url)
+
+
+def test_whose_staff_status_was_taken_has_no_study_any_more():
+    owner = builders.user("owner")
+    study = builders.spa_draft(owner=owner)
+    client, token = logged_in(owner), api_of(owner)
+    pages = [f"/studies/{study.code}/{page}/" for page in ("analyses", "share", "import", "bundle")]
+    for taken in (False, True):
+        if taken:
+            get_user_model().objects.filter(pk=owner.pk).update(is_staff=False)
+        assert [client.get(page).status_code for page in pages] == [404 if taken else 200] * 4
+        assert token.get(f"studies/{study.code}/").status_code == (404 if taken else 200)
+        assert token.send("PATCH", f"studies/{study.code}/", {"contact": f"{taken}"}).status_code == (
+            404 if taken else 200
+        )
