@@ -1,7 +1,7 @@
 """Nothing that tells a system, an arm or an item's kind ever reaches an annotator's browser.
 
-Two proofs. A crawl with canaries: every secret word of a study is a rare word, and no response holds it in any coding. And
-twins: two studies that differ in every secret give the same bytes.
+Three proofs. A crawl with canaries: every secret word of a study is a rare word, and no response holds it in any coding. Twins:
+two studies that differ in every secret give the same bytes. And counts: over many people neither letters nor places go with systems.
 """
 
 import base64
@@ -10,8 +10,10 @@ import hashlib
 import html
 import io
 import json
+import random
 import re
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,11 +22,12 @@ from django.http import HttpResponse
 from PIL import Image
 
 from annotators.models import Assignment
+from annotators.pages import _way, plan_of
 from studies import lifecycle
 from studies.media import encode_image, store
-from studies.models import Arm, Contrast, Output, Prompt, Question, Section, Study, System
+from studies.models import Arm, Contrast, Exposure, Output, Prompt, Question, Section, Study, System
 from studies.protocols import REGISTRY
-from tests.builders import COMMENT, SCREENING, add_survey, panel, warnings_of
+from tests.builders import COMMENT, SCREENING, add_survey, choice_study, panel, spa_study, warnings_of
 from tests.robots import Page, Robot
 
 pytestmark = pytest.mark.django_db
@@ -245,6 +248,10 @@ def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, case):
     assert [each for each in case.seen if each not in seen] == []
     assert any(r.headers["Content-Type"] == "image/webp" for r in responses) == case.has_formats
     assert leaks(seen, words) == []
+    # A name for its bytes, or the day of its file, would be the same for everybody who is shown it.
+    assert not any(
+        {"ETag", "Last-Modified"} & set(r.headers) or "public" in r.headers["Cache-Control"] for r in responses
+    )
 
 
 @pytest.mark.parametrize("coded", [
@@ -331,3 +338,44 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path):
     for step in standing_of(assignment).steps.values():
         walk(shown_page(assignment, step.page, step.protocol.asks(step.page)))
     assert len(seen) > 200 and leaks(" ".join(map(str, seen)).encode(), words) == []
+
+
+PEOPLE = 400
+
+
+def is_even(counts: Counter) -> bool:
+    """Whether each of these came up about equally often: none further from it than five standard deviations."""
+    mean = counts.total() / len(counts)
+    return all(abs(n - mean) < 5 * mean**0.5 for n in counts.values())
+
+
+def laid_for_many(study):
+    """(person, place, item, letter, system) of every text that so many people are shown of one batch."""
+    assignment = Assignment(study=study, batch=study.batches.first(), design=study.designs.get())
+    plan, systems = plan_of(assignment), dict(Exposure.objects.values_list("pk", "output__system__name"))
+    rng = random.Random(1)
+    for person in range(PEOPLE):
+        for one in _way(plan, rng.getrandbits(60)).laid:
+            for item in one.items:
+                for letter, exposure in item.exposures:
+                    yield person, item.position, item.id, letter, systems[exposure]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: spa_study(with_rating=False), lambda: choice_study(m=3, target_n=4)], ids=["spa", "choice"]
+)
+def test_neither_letters_nor_places_tell_whose_a_text_is(make):
+    shown = list(laid_for_many(make()))
+    letters = Counter((letter, system) for _, place, _, letter, system in shown if place == 1)
+    assert len(letters) == len({r[3] for r in shown}) * len({r[4] for r in shown}) and is_even(letters)
+    places = Counter((place, item) for _, place, item, letter, _ in shown if letter == "A")
+    assert len(places) == len({r[1] for r in shown}) ** 2 and is_even(places)
+
+
+def test_the_letter_in_one_pair_does_not_tell_it_in_the_next():
+    of_person = {}
+    for person, place, _, letter, system in laid_for_many(choice_study(m=3, target_n=4)):
+        if system == "alpha":
+            of_person.setdefault(person, {})[place] = letter
+    pairs = Counter((letters[1], letters[2]) for letters in of_person.values())
+    assert len(of_person) == PEOPLE and len(pairs) == 4 and is_even(pairs)
