@@ -170,6 +170,14 @@ def test_a_sign_up_is_nobody_elses_in_another_study_or_site():
     assert SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": "%SURVEY_CODE%"}).is_preview
 
 
+def test_a_nought_in_front_makes_no_second_person_of_a_sign_up():
+    people = {
+        SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": sent}).person
+        for sent in ("40351", "040351", "0040351")
+    }
+    assert len(people) == 1
+
+
 @pytest.mark.django_db
 def test_only_who_completed_is_led_to_the_credit():
     door = recruitment(spa_study(user("owner"), target_n=1), "sona", settings=SETTINGS)

@@ -66,7 +66,8 @@ class Sona(Channel):
             )
         # The number is new for each sign-up, and sites count for themselves: without the study it would name somebody else too.
         of = [recruitment.settings.get(name, "") for name in ("site", "experiment_id")]
-        return Arrival(person=":".join((*of, sent)), ids={"person": sent, "session": sent})
+        # With a nought in front it is the same sign-up, and would be a second person.
+        return Arrival(person=":".join((*of, str(int(sent)))), ids={"person": sent, "session": sent})
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         known = {name: recruitment.settings.get(name, "") for name in FROM_SONA}
