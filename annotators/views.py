@@ -67,6 +67,8 @@ NOTES = {
 DAY_MINUTES = 24 * 60
 # So long after "no place right now" somebody may still say that they cannot wait.
 WAITED_SECONDS = 24 * 3600
+# More of one person bury those of the others in the inbox, and fill the disk.
+MOST_INQUIRIES = 50
 OUTCOME_OF_NOTE = {
     "wait": "full",
     "full": "full",
@@ -658,7 +660,9 @@ def inquire(request, code):
             text = clean_text(request.POST.get("text", "")).strip()
         except TextRefused as refused:
             text, error = "", str(refused)
-        if not is_blank(text) and len(text) <= 2000:
+        if Inquiry.objects.filter(assignment=assignment).count() >= MOST_INQUIRIES:
+            error = f"You have written {MOST_INQUIRIES} messages here. The researcher reads them; please wait for an answer."
+        elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)

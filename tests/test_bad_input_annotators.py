@@ -16,7 +16,7 @@ from django.db.models import F, QuerySet
 from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
-from annotators import assign, tasks
+from annotators import assign, tasks, views
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
 from annotators.record import active_seconds, read_page, standing_of
 from studies import jobs, lifecycle
@@ -363,6 +363,18 @@ def test_a_question_that_cannot_be_sent_says_why(study, client, text, said):
     address = f"/p/{claimed(study).code}/question/?page=s1"
     response = client.post(address, {"kind": "report", "text": text})
     assert response.status_code == 422 and said in words_of(response) and not Inquiry.objects.exists()
+
+
+def test_one_person_does_not_fill_the_inbox(study, client, monkeypatch):
+    monkeypatch.setattr(views, "MOST_INQUIRIES", 2)
+    one, other = claimed(study), claimed(study)
+    sent = [client.post(f"/p/{one.code}/question/", {"text": f"Hello {n}"}) for n in range(3)]
+    assert [response.status_code for response in sent] == [200, 200, 422]
+    assert "2 messages" in words_of(sent[-1]) and "Hello 2" in sent[-1].content.decode(), (
+        "what was typed is there still"
+    )
+    assert client.post(f"/p/{other.code}/question/", {"text": "Hello"}).status_code == 200
+    assert Inquiry.objects.count() == 3
 
 
 @pytest.mark.parametrize("page", ["%00", "x" * 1000, "%ED%A0%80", "<b>"])
