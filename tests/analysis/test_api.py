@@ -230,6 +230,19 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
     assert seen() == [200] * len(OUTCOMES)
 
 
+def test_a_file_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    study = spa_study(owner)
+    arguments = {"table": "responses", "origins": ["live"]}
+    made = Job.objects.create(kind="export", study=study, state="done", ended_at=timezone.now(), arguments=arguments)
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
+    address = f"studies/{study.code}/jobs/{made.code}/file/"
+    assert api_of(owner).get(address).status_code == 403
+    lifecycle.unblind(study)
+    assert body_of(api_of(owner).get(address)) == b"PAR1"
+
+
 def test_a_coder_is_told_of_a_study_what_annotators_read(owner):
     study = draft_study(owner=owner, exclusion_group="replications", preparation={"steps": ["cut alpha"]})
     secrets = ("secret hypothesis", "replications", "cut alpha")

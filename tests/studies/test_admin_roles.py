@@ -214,6 +214,9 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
     assert f'src="{url}" alt="A red field"' in html
     assert clients["viewer"].get(url)["Content-Type"] == "image/webp"
     assert clients["stranger"].get(url).status_code == 404 and clients["coder"].get(url).status_code == 404
+    theirs = builders.draft_study(owner=builders.user("stranger"))
+    by_name = f"/admin/studies/prompt/media/{theirs.pk}/{image.name}"
+    assert clients["stranger"].get(by_name).status_code == 404, "an image is its study's, whoever knows its name"
     for name in ("..%2f..%2fsecret", "x" * 64 + ".webp", "%00"):
         response = clients["owner"].get(f"/admin/studies/prompt/media/{study.pk}/{name}")
         assert response.status_code in (301, 404) and response["Content-Type"] != "image/webp"
