@@ -6,6 +6,7 @@ What is answered and what is stored are the same. The clock stands still within 
 
 import random
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -80,10 +81,22 @@ def clock(monkeypatch) -> Iterator[Clock]:
         made.tick()
         yield made
         return
-    written = lambda *asked: made.now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]  # noqa: E731
-    connection.connection.create_function("STRFTIME", 2, written)
+
+    def written(*asked) -> str:
+        return made.now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+    _on_sqlite(written)
     yield made
-    connection.connection.create_function("STRFTIME", 2, None)
+    # A function of ours that is taken away leaves none: from now on another connection is asked for its own.
+    untouched = sqlite3.connect(":memory:", check_same_thread=False)
+    _on_sqlite(lambda *asked: untouched.execute("SELECT strftime(?, ?)", asked).fetchone()[0])
+
+
+def _on_sqlite(written) -> None:
+    """Statements stay ready with the function that they were prepared with: enough others push them out."""
+    connection.connection.create_function("STRFTIME", 2, written)
+    for n in range(500):
+        connection.connection.execute(f"SELECT {n}")
 
 
 def _on_postgresql() -> None:
