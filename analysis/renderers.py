@@ -13,7 +13,6 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer as RestJSONRenderer
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
 from studies import strict_json
 from studies.guards import AppendOnly, StudyFrozen
@@ -118,6 +117,9 @@ def problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, 
 
 def problem_response(error: Exception, context) -> Response | None:
     """REST framework's hook: every expected exception as a problem. None where it is a fault of ours."""
+    # The framework's views read the settings when they are loaded, and those name classes of this module.
+    from rest_framework.views import set_rollback
+
     answer = _answer(error)
     if answer is not None:
         set_rollback()

@@ -12,12 +12,12 @@ from django.http import HttpResponse
 from studies.lifecycle import NotNow
 from studies.models import TEST_NUMBERS, Arm, Study
 
-from . import views
 from .assign import annotator_of
 from .models import Assignment, Recruitment
 from .pages import media_names
 from .record import standing_of
 from .tries import POOL, make_test
+from .views import door, ends, pages, replies
 
 SEED = 20_230_707  # the same orders each time a page is looked at
 BEFORE, AFTER = ("landing",), ("done", "consent", "withdraw")
@@ -68,13 +68,13 @@ def preview(request, study: Study, key: str, arm: Arm | None = None) -> Previewe
         key = key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _landing(request, study),
-            "consent": lambda: views.consent(request, assignment.code),
-            "withdraw": lambda: views.withdraw(request, assignment.code),
+            "consent": lambda: ends.consent(request, assignment.code),
+            "withdraw": lambda: ends.withdraw(request, assignment.code),
             "done": lambda: _done(request, assignment),
         }
         if key not in makers:
             step = standing.steps[key]
-            makers[key] = lambda: views.page_response(request, standing, step, None)
+            makers[key] = lambda: pages.page_response(request, standing, step, None)
         response = makers[key]()
         return Previewed(response.content.decode(), keys, key, media_names(assignment) | {"": assignment.code})
 
@@ -83,12 +83,12 @@ def _landing(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
         study=study, channel="open_link", pool="open_link"
     )
-    return views._landing(request, recruitment, views.public_wording(study))
+    return door.landing(request, recruitment, replies.public_wording(study))
 
 
 def _done(request, assignment: Assignment) -> HttpResponse:
     Assignment.objects.filter(pk=assignment.pk).update(submitted_at=Now())
-    return views.done(request, assignment.code)
+    return ends.done(request, assignment.code)
 
 
 _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'

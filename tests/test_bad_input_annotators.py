@@ -16,9 +16,10 @@ from django.db.models import F, QuerySet
 from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
-from annotators import assign, tasks, views
+from annotators import assign, tasks
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
 from annotators.record import active_seconds, read_page, standing_of
+from annotators.views import ends
 from studies import jobs, lifecycle
 from studies.fields import ExposureChoice
 from studies.models import Batch, Job, Study
@@ -366,7 +367,7 @@ def test_a_question_that_cannot_be_sent_says_why(study, client, text, said):
 
 
 def test_one_person_does_not_fill_the_inbox(study, client, monkeypatch):
-    monkeypatch.setattr(views, "MOST_INQUIRIES", 2)
+    monkeypatch.setattr(ends, "MOST_INQUIRIES", 2)
     one, other = claimed(study), claimed(study)
     sent = [client.post(f"/p/{one.code}/question/", {"text": f"Hello {n}"}) for n in range(3)]
     assert [response.status_code for response in sent] == [200, 200, 422]

@@ -22,7 +22,7 @@ from ..pay import hourly
 from ..preview import NAMES, inert, preview
 from ..tries import clear_tries, try_out
 from ..verdicts.appeals import open_appeals
-from ..views import policy
+from ..views.replies import policy
 from .recruitment import LINKS_SHOWN, links_of
 
 

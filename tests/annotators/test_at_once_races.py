@@ -10,10 +10,11 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from annotators import assign, views
+from annotators import assign
 from annotators.at_once import record_at_once
 from annotators.models import Assignment, Response
 from annotators.record import record_page, save_draft
+from annotators.views import pages
 from studies import lifecycle
 from studies.models import Study
 from tests.annotators.test_at_once import KEY, NEXT, at_second_page, sent_on, study_of, visits
@@ -103,7 +104,7 @@ def test_a_page_that_waited_for_its_place_is_stored_as_by_the_long_way(meanwhile
     for way in (record_at_once, stores_nothing):
         forget()
         assignment, sent = at_second_page(study_of(withdrawal_blanks_ratings=True))
-        monkeypatch.setattr(views, "record_at_once", way)
+        monkeypatch.setattr(pages, "record_at_once", way)
         has_waited, came = beside(partial(meanwhile, assignment), partial(came_of, assignment.code, KEY, sent))
         assert has_waited and counts_are_true(assignment.study)
         ends.append((came, came_to(assignment)))

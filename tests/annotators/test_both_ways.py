@@ -23,11 +23,12 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign, at_once, exclude, pages, views
+from annotators import assign, at_once, exclude, pages
 from annotators.models import Annotator, Assignment, PageVisit
 from annotators.pages import page_as_shown
 from annotators.prepared import Update
 from annotators.record import standing_of
+from annotators.views import pages as page_views
 from studies import lifecycle
 from studies.models import Question, Section, Study
 from studies.protocols import Ask
@@ -470,7 +471,7 @@ class Both:
     def _begin_anew(self, way) -> None:
         forget()
         self.clock.tick()
-        self.monkeypatch.setattr(views, "record_at_once", way)
+        self.monkeypatch.setattr(page_views, "record_at_once", way)
         numbers = count(1000)
         for model, name, made in (
             (Assignment, "seed", lambda: next(numbers)),

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Closed, Conflict, Elsewhere, record_page, save_draft, standing_of
-from annotators.views import assignment_on_page
+from annotators.views.whose import assignment_on_page
 from studies import lifecycle
 from studies.models import Batch
 from tests.builders import spa_study

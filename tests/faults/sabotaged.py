@@ -11,8 +11,9 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
-from annotators import at_once, record, views
+from annotators import at_once, record
 from annotators.models import Response
+from annotators.views import pages
 
 __all__ = ["application"]
 
@@ -65,7 +66,7 @@ def double() -> None:
         return then_wait
 
     record._replayed = again
-    views.record_page, views.record_at_once = slow(original), slow(quick)
+    pages.record_page, pages.record_at_once = slow(original), slow(quick)
 
 
 {"lost": lose, "doubled": double}[os.environ["SABOTAGE"]]()

@@ -1,0 +1,171 @@
+"""Assignments, answers, codings and exclusions."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import F
+from django.http import Http404
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from annotators import models as answers
+from annotators.exclude import exclude, reverse_exclusion
+from studies.models import Study
+
+from .. import exports
+from .. import serializers as shapes
+from ..coding.flat import CODINGS, codings_of, keyed_rows
+from ..flat import Selection, assignment_name, problems_in
+from ..parameters import ORIGIN, WITHDRAWN, Parameter, page, paged, whole, words
+from ..permissions import check_outcomes
+from ..renderers import RowErrors, row_error
+from .base import StudyView, documented, json_object, listed
+
+
+class Assignments(StudyView):
+    """Annotators with batches: where they stand and when. Names are pseudonyms of this study."""
+
+    parameters = (
+        *paged(),
+        Parameter(
+            "origin", ORIGIN.read, "Origins, by commas; all when absent.", tuple(answers.Assignment.Origin.values)
+        ),
+        Parameter("arm", words, "Only assignments in this arm."),
+        Parameter("batch", whole(), "Only assignments with the batch of this number.", None, int),
+    )
+
+    @documented("Assignments", listed("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers")
+    def get(self, request, code):
+        rows = answers.Assignment.objects.filter(study=self.study, origin__in=self.values["origin"])
+        if self.values["arm"] is not None:
+            rows = rows.filter(batch__arm__name=self.values["arm"])
+        if self.values["batch"] is not None:
+            rows = rows.filter(batch__number=self.values["batch"])
+        found = exports.page_of_assignments(rows, self.study, self.after()[0], self.values["page_size"] + 1)
+        return page(request, self.values, found)
+
+
+class Responses(StudyView):
+    """The flat rows of the exports, by pages. For all of a study's answers take an export: it sees one moment."""
+
+    parameters = (
+        *paged(2), ORIGIN, WITHDRAWN,
+        Parameter("section", whole(0, 32767), "Only answers in the section at this position.", None, int),
+        Parameter("question", words, "Only answers to the question with this key."),
+        Parameter("system", words, "Only answers about an output of this system."),
+        Parameter("prompt", words, "Only answers about items with this prompt."),
+        Parameter("arm", words, "Only answers in this arm."),
+        Parameter("batch", whole(), "Only answers in the batch of this number.", None, int),
+    )  # fmt: skip
+    paths = {
+        "section": "question__section__position",
+        "question": "question__key",
+        "system": "exposure__output__system__name",
+        "prompt": "item__prompt__key",
+        "arm": "assignment__batch__arm__name",
+        "batch": "assignment__batch__number",
+    }
+
+    @documented(
+        "Answers, one flat row a judgement",
+        listed("Response", shapes.ResponseSerializer, n_problems=serializers.IntegerField(), problems=serializers.JSONField()),
+        parameters=parameters, tag="answers",
+    )  # fmt: skip
+    def get(self, request, code):
+        check_outcomes(self.study, self.values["origin"])
+        selection = Selection(self.study, self.values["origin"], self.values["withdrawn"])
+        wanted = {path: self.values[name] for name, path in self.paths.items() if self.values[name] is not None}
+        rows = selection.responses.filter(**wanted)
+        found = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
+        n, problems = problems_in(selection) if self.after() == (0, 0) else (0, [])
+        return page(request, self.values, found, n_problems=n, problems=problems)
+
+
+class Codings(StudyView):
+    """What coders said of explanations and of work, by pages, in the order in which it was stored. Coders are seats, not names."""
+
+    parameters = (
+        *paged(), ORIGIN, WITHDRAWN, Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
+    )  # fmt: skip
+
+    @documented(
+        "Codings, one flat row each", listed("Coding", shapes.CodingSerializer), parameters=parameters, tag="answers"
+    )
+    def get(self, request, code):
+        check_outcomes(self.study, self.values["origin"])
+        rows = codings_of(Selection(self.study, self.values["origin"], self.values["withdrawn"]))
+        if self.values["sample"] is not None:
+            rows = rows.filter(item__sample__number=self.values["sample"])
+        rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        names = [column.name for column in CODINGS]
+        found = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_rows(self.study, rows)]
+        return page(request, self.values, found)
+
+
+class Exclusions(StudyView):
+    """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
+
+    parameters = paged()
+
+    @documented("Exclusions", listed("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers")
+    def get(self, request, code):
+        return self.paged(_exclusions_of(self.study), _exclusion)
+
+    @documented(
+        "Leave assignments out, all of them or none", shapes.ExcludedSerializer, request=shapes.ExcludeSerializer, status=201,
+        tag="answers",
+    )  # fmt: skip
+    def post(self, request, code):
+        serializer = shapes.ExcludeSerializer(data=json_object(request))
+        serializer.is_valid(raise_exception=True)
+        asked = serializer.validated_data
+        chosen = _named(self.study, asked["assignments"])
+        made = exclude(chosen, asked["reason"], request.user, asked["note"], asked["reopen"])
+        rows = [
+            _exclusion(row) for row in _exclusions_of(self.study).filter(pk__in=[one.pk for one in made]).order_by("pk")
+        ]
+        return Response({"created": rows}, status=201 if rows else 200)
+
+
+class ReverseExclusion(StudyView):
+    """An exclusion is taken back by another row; both stay on record."""
+
+    @documented(
+        "Take an exclusion back", shapes.ExcludedSerializer, request=shapes.ReverseSerializer, status=201, tag="answers"
+    )
+    def post(self, request, code, number):
+        serializer = shapes.ReverseSerializer(data=json_object(request))
+        serializer.is_valid(raise_exception=True)
+        rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
+        found = rows.select_related("assignment__study").first()
+        if found is None:
+            raise Http404
+        made = reverse_exclusion(found, request.user, serializer.validated_data["note"])
+        return Response({"created": [_exclusion(_exclusions_of(self.study).get(pk=made.pk))]}, status=201)
+
+
+def _exclusions_of(study: Study) -> models.QuerySet:
+    rows = answers.Exclusion.objects.filter(assignment__study=study).select_related("assignment", "by")
+    return rows.annotate(reversal=F("reversed_by__pk"))
+
+
+def _named(study: Study, names: list[str]) -> list[answers.Assignment]:
+    """The assignments of these names. A name is made from the code and leads back to it only through all of them."""
+    codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
+    by_name = {assignment_name(code): code for code in codes}
+    errors = [
+        row_error(row, "assignments", f"The study has no assignment “{name}”.")
+        for row, name in enumerate(names, 1)
+        if name not in by_name
+    ]
+    if errors:
+        raise RowErrors(errors)
+    return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
+
+
+def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
+    return {
+        "number": row.pk, "assignment": assignment_name(row.assignment.code), "reason": row.reason, "note": row.note,
+        "by": row.by.get_username(), "at": row.at, "reverses": row.reverses_id,
+        "is_standing": row.reverses_id is None and row.reversal is None,
+    }  # fmt: skip

@@ -1,0 +1,105 @@
+"""What resources of a study have in common: how it is found, how rows are paged, files sent, and methods described."""
+
+from typing import Any
+
+from django.db import models
+from django.http import StreamingHttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ParseError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from studies.models import Study
+
+from .. import serializers as shapes
+from ..parameters import Parameter, page, read_query
+from ..permissions import EDITORS, READERS, study_for
+from ..renderers import PROBLEM
+
+ERRORS = {
+    400: "A parameter, a field or the body is not as it should be.",
+    401: "No valid token.",
+    403: "The role or the token does not allow this, or outcomes are hidden while the study collects.",
+    404: "There is no such thing, or it may not be seen.",
+    405: "The resource knows no such method.",
+    409: "It does not fit to what is stored, or to the state of the study.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    429: "Too many requests, or other exports are running: Retry-After says when to try again.",
+    503: "The database is not there at the moment.",
+}
+READING = (400, 401, 403, 404, 405, 429, 503)
+WRITING = tuple(ERRORS)
+
+
+def documented(
+    summary: str, answer, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
+):
+    """How a method is published: every way in which it may answer is declared."""
+    codes = READING if request is None and status == 200 else WRITING
+    responses: dict[Any, Any] = {
+        (code, PROBLEM): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code]) for code in codes
+    }
+    responses[status, media_type] = answer
+    if status == 201:
+        responses[200, media_type] = answer  # sent again: nothing new was stored
+    page_of = type(answer).__name__.partition("Page")
+    return extend_schema(
+        operation_id=f"list_{page_of[0].lower()}" if page_of[1] else None,
+        summary=summary,
+        tags=[tag],
+        request=request,
+        responses=responses,
+        parameters=[p.described for p in parameters],
+    )
+
+
+def listed(name: str, row, **more) -> serializers.Serializer:
+    """A page of a list."""
+    fields = {"next": serializers.URLField(allow_null=True), "results": row(many=True)}
+    return inline_serializer(f"{name}Page", {**fields, **more})
+
+
+class StudyView(APIView):
+    """A resource of one study: the study is found, and the role checked, before any method runs."""
+
+    reads: tuple = READERS
+    writes: tuple = EDITORS
+    parameters: tuple[Parameter, ...] = ()
+
+    def initial(self, request, *args, **kwargs):
+        super().initial(request, *args, **kwargs)
+        roles = self.reads if request.method in ("GET", "HEAD") else self.writes
+        self.study: Study = study_for(request, kwargs["code"], roles)
+        self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
+
+    def after(self) -> tuple:
+        return self.values["cursor"]
+
+    def paged(self, queryset: models.QuerySet, shape) -> Response:
+        """A page of rows in the order of their keys."""
+        found = queryset.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        return page(self.request, self.values, [(row.pk, _shaped(shape, row)) for row in found])
+
+
+def _shaped(shape, row) -> Any:
+    return shape(row).data if isinstance(shape, type) else shape(row)
+
+
+def json_object(request) -> dict:
+    if not isinstance(request.data, dict):
+        raise ParseError("Send one JSON object.")
+    return request.data
+
+
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
+
+
+def download(blocks, filename: str, media_type: str, **headers: Any) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(blocks, content_type=media_type)
+    answer["Content-Disposition"] = f'attachment; filename="{filename}"'
+    answer["Cache-Control"] = "private, no-store"
+    for name, value in headers.items():
+        answer[name.replace("_", "-")] = str(value)
+    return answer

@@ -1,0 +1,137 @@
+"""Tables as files, the codebook and the archive."""
+
+from django.http import HttpResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.response import Response
+
+from studies.lifecycle import NotNow
+
+from .. import exports
+from .. import serializers as shapes
+from ..archive import archive_stream
+from ..codebook import codebook_markdown, codebook_of
+from ..flat import COUNTED, Selection
+from ..parameters import ORIGIN, RAW, WITHDRAWN, Parameter
+from ..permissions import check_outcomes
+from .base import MEDIA_TYPES, StudyView, documented, download, json_object
+from .runs import checked_origins, started
+
+
+class ExportView(StudyView):
+    throttle_scope = "export"
+    table = form = ""
+
+    def selection(self) -> Selection:
+        if self.table in exports.OUTCOMES:
+            check_outcomes(self.study, self.values["origin"])
+        return Selection(self.study, *(self.values[name] for name in ("origin", "withdrawn") if name in self.values))
+
+    def streamed(self) -> StreamingHttpResponse:
+        blocks = exports.stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
+        if self.request.method == "HEAD":
+            blocks.close()
+        name = f"{self.table}-{str(self.study.code)[:8]}.{self.form}"
+        return download(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.prepared)
+
+
+def export_views() -> dict[str, type[ExportView]]:
+    """A view for each table and form, and one for its hash: each has its own parameters and description."""
+    views = {}
+    for table in exports.TABLES:
+        for form in MEDIA_TYPES:
+            about_people = (ORIGIN, WITHDRAWN) if table in exports.OF_PEOPLE else ()
+            parameters = (*about_people, *((RAW,) if form == "csv" else ()))
+            views[f"{table}.{form}"] = _export_view(table, form, parameters)
+            views[f"{table}.{form}.sha256"] = _hash_view(table, form, parameters)
+    return views
+
+
+def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
+    class Export(ExportView):
+        """One table of one moment of the database, streamed. X-Heval-Rows says how many rows follow."""
+
+        table, form, parameters = name, kind, allowed
+
+        @documented(
+            f"All {name} as {kind.upper()}, one moment of the database", OpenApiTypes.STR, parameters=allowed,
+            media_type=MEDIA_TYPES[kind].partition(";")[0], tag="exports",
+        )  # fmt: skip
+        def get(self, request, code):
+            return self.streamed()
+
+    return Export
+
+
+def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
+    class ExportHash(ExportView):
+        """The sha256 of that export and its rows, to check a download against."""
+
+        table, form, parameters = name, kind, allowed
+
+        @documented(
+            f"The hash of that {kind.upper()} as of now, and its rows",
+            shapes.ExportHashSerializer,
+            parameters=allowed,
+            tag="exports",
+        )
+        def get(self, request, code):
+            found, rows = exports.sha256_of(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
+            return Response({"sha256": found, "rows": rows})
+
+    return ExportHash
+
+
+class Exports(StudyView):
+    """Exports that are made by a job."""
+
+    @documented(
+        "Make a Parquet file; gives the job to be watched", shapes.JobSerializer, request=shapes.ExportRequestSerializer,
+        status=202, tag="exports",
+    )  # fmt: skip
+    def post(self, request, code):
+        from .. import parquet
+
+        serializer = shapes.ExportRequestSerializer(data=json_object(request))
+        serializer.is_valid(raise_exception=True)
+        arguments = dict(serializer.validated_data)
+        arguments["origins"] = checked_origins(arguments) or list(COUNTED)
+        if arguments["table"] in exports.OUTCOMES:
+            check_outcomes(self.study, arguments["origins"])
+        if not parquet.is_installed():
+            raise NotNow(parquet.NOT_INSTALLED)
+        return started(request, self.study, "export", arguments)
+
+
+class Codebook(StudyView):
+    """What every column means, with the questions, scales, systems and arms, as JSON."""
+
+    @documented("The codebook", OpenApiTypes.OBJECT, tag="exports")
+    def get(self, request, code):
+        return Response(codebook_of(self.study))
+
+
+class CodebookPage(StudyView):
+    """The codebook in Markdown."""
+
+    @documented("The codebook in Markdown", OpenApiTypes.STR, media_type="text/markdown", tag="exports")
+    def get(self, request, code):
+        return HttpResponse(codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
+
+
+class Archive(StudyView):
+    """Design, stimuli, answers, analyses, figures and codebook in one zip, with a hash of each file."""
+
+    throttle_scope = "export"
+
+    @documented(
+        "Design, data, results and codebook in one zip",
+        OpenApiTypes.BINARY,
+        media_type="application/zip",
+        tag="exports",
+    )
+    def get(self, request, code):
+        check_outcomes(self.study, COUNTED)
+        blocks = archive_stream(self.study)
+        if request.method == "HEAD":
+            blocks.close()
+        return download(blocks, f"heval-{str(self.study.code)[:8]}.zip", "application/zip")

@@ -1,0 +1,38 @@
+"""What was promised and paid."""
+
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.response import Response
+
+from .. import pay_report
+from .. import serializers as shapes
+from ..parameters import paged
+from .base import MEDIA_TYPES, StudyView, documented, download, listed
+
+
+class Pay(StudyView):
+    """What the work came to an hour, by arm, and what each link costs. Money is text with two places."""
+
+    @documented("Pay an hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
+    def get(self, request, code):
+        return Response(pay_report.report_of(self.study))
+
+
+class Payments(StudyView):
+    """Every payment, under the pseudonym of its assignment."""
+
+    parameters = paged()
+
+    @documented("Payments", listed("Payment", shapes.PaymentSerializer), parameters=parameters, tag="pay")
+    def get(self, request, code):
+        return self.paged(pay_report.payments_of(self.study), pay_report.row_of)
+
+
+class PaymentsFile(StudyView):
+    """Every payment as CSV."""
+
+    throttle_scope = "export"
+
+    @documented("Payments as CSV", OpenApiTypes.STR, media_type="text/csv", tag="pay")
+    def get(self, request, code):
+        name = f"payments-{str(self.study.code)[:8]}.csv"
+        return download([pay_report.payments_csv(self.study).encode()], name, MEDIA_TYPES["csv"])

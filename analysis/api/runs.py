@@ -1,0 +1,156 @@
+"""Analyses, and the jobs that make them."""
+
+from hashlib import sha256
+from typing import Any
+
+from django.db import models
+from django.http import FileResponse, Http404
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.response import Response
+
+from annotators import models as answers
+from studies import jobs
+from studies.lifecycle import NotNow
+from studies.models import Job, Study
+
+from .. import serializers as shapes
+from ..flat import COUNTED
+from ..models import AnalysisRun, Figure
+from ..parameters import paged
+from ..permissions import check_outcomes
+from ..renderers import RowErrors, row_error
+from ..report import BadParameters, checked_parameters
+from .base import StudyView, documented, json_object, listed
+
+
+class Analyses(StudyView):
+    """Numbered analyses; a POST starts another."""
+
+    parameters = paged()
+
+    @documented("Analyses", listed("Analysis", shapes.AnalysisSerializer), parameters=parameters, tag="analyses")
+    def get(self, request, code):
+        rows = (
+            AnalysisRun.objects.filter(study=self.study)
+            .defer("result")
+            .select_related("by")
+            .prefetch_related(_figure_names())
+        )
+        return self.paged(rows, _analysis(shapes.AnalysisSerializer))
+
+    @documented(
+        "Start an analysis; gives the job to be watched", shapes.JobSerializer, request=shapes.AnalysisRequestSerializer,
+        status=202, tag="analyses",
+    )  # fmt: skip
+    def post(self, request, code):
+        try:
+            parameters = checked_parameters(json_object(request), self.study)
+        except BadParameters as bad:
+            field, _, message = str(bad).partition(": ")
+            raise RowErrors([row_error(None, field, message)]) from None
+        return started(request, self.study, "analyse", {"parameters": parameters})
+
+
+def _figure_names():
+    return models.Prefetch("figures", Figure.objects.defer("svg", "pdf").order_by("name"))
+
+
+def _analysis(shape):
+    def shaped(run: AnalysisRun) -> dict[str, Any]:
+        run.figure_names = [figure.name for figure in run.figures.all()]
+        return shape(run).data
+
+    return shaped
+
+
+def checked_origins(arguments: dict[str, Any]) -> list[str]:
+    origins = arguments.get("origins", [])
+    if unknown := sorted(set(origins) - set(answers.Assignment.Origin.values)):
+        raise RowErrors(
+            [
+                row_error(
+                    None, "origins", f"{unknown[0][:20]!r} is none of {', '.join(answers.Assignment.Origin.values)}."
+                )
+            ]
+        )
+    return origins
+
+
+def started(request, study: Study, kind: str, arguments: dict[str, Any]) -> Response:
+    """A job, once for each Idempotency-Key."""
+    key = request.headers.get("Idempotency-Key", "")
+    token = sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
+    try:
+        job = jobs.submit(kind, study=study, by=request.user, request_token=token, **arguments)
+    except jobs.UnknownKind:
+        raise NotNow("This installation cannot do that.") from None
+    return Response(shapes.JobSerializer(_fresh_job(job)).data, status=202)
+
+
+def _fresh_job(job: Job) -> Job:
+    return Job.objects.get(pk=job.pk)
+
+
+class AnalysisDetail(StudyView):
+    """One analysis with its result."""
+
+    @documented("An analysis with its result", shapes.AnalysisResultSerializer, tag="analyses")
+    def get(self, request, code, number):
+        rows = (
+            AnalysisRun.objects.filter(study=self.study, number=number)
+            .select_related("by")
+            .prefetch_related(_figure_names())
+        )
+        run = rows.first()
+        if run is None:
+            raise Http404
+        # A report made while the study collects leaves the outcomes out by itself, and says so.
+        if not run.result.get("outcomes", {}).get("is_hidden"):
+            check_outcomes(self.study, run.parameters.get("origins") or COUNTED)
+        return Response(_analysis(shapes.AnalysisResultSerializer)(run))
+
+
+class Jobs(StudyView):
+    """Long work of this study."""
+
+    parameters = paged()
+
+    @documented("Jobs", listed("Job", shapes.JobSerializer), parameters=parameters, tag="analyses")
+    def get(self, request, code):
+        return self.paged(Job.objects.filter(study=self.study), shapes.JobSerializer)
+
+
+class JobDetail(StudyView):
+    """How far a job is, and what came of it."""
+
+    @documented("A job: how far it is, and what came of it", shapes.JobSerializer, tag="analyses")
+    def get(self, request, code, job):
+        found = Job.objects.filter(study=self.study, code=job).first()
+        if found is None:
+            raise Http404
+        return Response(shapes.JobSerializer(found).data)
+
+
+class JobFile(StudyView):
+    """The file that an export job made. It is kept for a week."""
+
+    throttle_scope = "export"
+
+    @documented(
+        "The file that an export job made",
+        OpenApiTypes.BINARY,
+        media_type="application/vnd.apache.parquet",
+        tag="exports",
+    )
+    def get(self, request, code, job):
+        from ..parquet import file_of
+
+        found = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
+        path = found and file_of(found)
+        if path is None:
+            raise Http404
+        check_outcomes(self.study, found.arguments["origins"])
+        name = f"{found.arguments['table']}.parquet"
+        return FileResponse(
+            path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
+        )

@@ -1,0 +1,148 @@
+"""Studies, their design, and how collecting goes."""
+
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import Q
+from django.http import Http404
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotators import models as answers
+from annotators import sample
+from studies import audit
+from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
+from studies.models import Arm, Batch, Design, Study, StudyMember
+
+from .. import serializers as shapes
+from ..parameters import Parameter, page, paged, read_query, whole, words
+from ..permissions import MEMBERS, check_may_create, coded_by, studies_of
+from ..renderers import Conflict, RowErrors, row_error
+from .base import StudyView, documented, json_object, listed
+
+
+class Studies(APIView):
+    """Studies of which you are a member, and new drafts."""
+
+    parameters = (
+        *paged(),
+        Parameter("state", words, "Only studies in this state.", None, str, tuple(Study.State.values)),
+    )
+
+    @documented("Studies that you have a role in", listed("Study", shapes.StudySerializer), parameters=parameters)
+    def get(self, request):
+        values = read_query(request, self.parameters)
+        studies = (
+            studies_of(request).select_related("owner", "clone_of").filter(pk__gt=values["cursor"][0]).order_by("pk")
+        )
+        if values["state"] is not None:
+            studies = studies.filter(state=values["state"])
+        coded = coded_by(request.user)
+        rows = [(study.pk, _study(study, study.pk in coded)) for study in studies[: values["page_size"] + 1]]
+        return page(request, values, rows)
+
+    @documented("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
+    def post(self, request):
+        read_query(request, ())
+        check_may_create(request)
+        serializer = shapes.StudySerializer(data=json_object(request))
+        serializer.is_valid(raise_exception=True)
+        serializer.validated_data.pop("version", None)
+        study = Study(owner=request.user, **serializer.validated_data)
+        study.full_clean(exclude=["code"], validate_unique=False)
+        with transaction.atomic():
+            if Study.objects.filter(code=study.code).exists():
+                raise Conflict("There is a study with this code already.")
+            study.save(force_insert=True)
+            StudyMember.objects.create(study=study, user=request.user, role=StudyMember.Role.OWNER)
+            Arm.objects.create(study=study, name="all")
+            audit.record("create", study=study, by=request.user)
+        return Response(shapes.StudySerializer(_fresh(study)).data, status=201)
+
+
+class StudyDetail(StudyView):
+    """One study: what annotators read, what was planned, where it stands."""
+
+    reads = MEMBERS
+
+    @documented("A study", shapes.StudySerializer)
+    def get(self, request, code):
+        return Response(_study(_fresh(self.study), self.study.pk in coded_by(request.user)))
+
+    @documented("Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True))
+    def patch(self, request, code):
+        serializer = shapes.StudySerializer(self.study, data=json_object(request), partial=True)
+        serializer.is_valid(raise_exception=True)
+        changes = dict(serializer.validated_data)
+        version = changes.pop("version", None)
+        if changes.pop("code", self.study.code) != self.study.code:
+            raise RowErrors([row_error(None, "code", "The code of a study never changes.")])
+        with transaction.atomic():
+            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=self.study.pk)
+            if version is not None and version != study.version:
+                raise Conflict(f"The study was changed meanwhile (version {study.version}). Read it again.")
+            changes = {name: value for name, value in changes.items() if getattr(study, name) != value}
+            if changes:
+                for name, value in changes.items():
+                    setattr(study, name, value)
+                study.full_clean(exclude=[name for name in STUDY_FIELDS if name not in changes], validate_unique=False)
+                study.version += 1
+                study.save()
+                audit.record("edit", study=study, by=request.user, columns=sorted(changes))
+        return Response(shapes.StudySerializer(_fresh(study)).data)
+
+
+def _study(study: Study, is_for_coder: bool) -> dict[str, Any]:
+    """All of it; to who codes blind what annotators read, for a study's own title tells its hypotheses."""
+    found = shapes.StudySerializer(study).data
+    return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}} if is_for_coder else found
+
+
+def _fresh(study: Study) -> Study:
+    return Study.objects.select_related("owner", "clone_of").get(pk=study.pk)
+
+
+class StudyDesign(StudyView):
+    """A version of the frozen design, as JSON text with its hash; of a draft, the design as it would be."""
+
+    parameters = (Parameter("version", whole(1, 32767), "A version; the newest when absent.", None, int),)
+
+    @documented("The design, as it is hashed", shapes.DesignSerializer, parameters=parameters)
+    def get(self, request, code):
+        designs = Design.objects.filter(study=self.study).order_by("-version")
+        if self.values["version"] is not None:
+            designs = designs.filter(version=self.values["version"])
+        design = designs.first()
+        if design is None and (self.values["version"] is not None or not self.study.is_draft):
+            raise Http404
+        if design is None:
+            text = canonical(design_of(self.study))
+            design = Design(version=None, canonical=text, sha256=sha256_of(text), at=None)
+        return Response(shapes.DesignSerializer(design).data)
+
+
+class Progress(StudyView):
+    """How many places there are, and how many people took, left and finished them."""
+
+    @documented("Counts of places and assignments", shapes.ProgressSerializer)
+    def get(self, request, code):
+        counted = answers.Assignment.objects.filter(study=self.study, origin="live")
+        kept = Q(released_at=None)
+        counts = counted.aggregate(
+            claimed=models.Count("pk", filter=kept),
+            started=models.Count("pk", filter=kept & Q(started_at__isnull=False)),
+            submitted=models.Count("pk", filter=kept & Q(submitted_at__isnull=False)),
+            released=models.Count("pk", filter=~kept),
+            withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
+        )
+        open_batches = Batch.objects.filter(study=self.study, number__lt=self.study.open_to)
+        places = open_batches.aggregate(n=models.Sum("wanted"))["n"] or 0
+        return Response({"state": self.study.state, "target_n": self.study.target_n, "places": places, **counts})
+
+
+class Sample(StudyView):
+    """Who took part, as counts: the declared columns of a panel's demographic file. No person's values leave this site."""
+
+    @documented("The table of the sample", shapes.SampleColumnSerializer(many=True))
+    def get(self, request, code):
+        return Response(shapes.SampleColumnSerializer(sample.table(self.study), many=True).data)

@@ -1,0 +1,1 @@
+"""Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""

@@ -1,0 +1,169 @@
+"""The door: who comes, who is given a place, and who is told that there is none."""
+
+from urllib.parse import urlencode
+
+from django.core.signing import BadSignature, TimestampSigner
+from django.db import transaction
+from django.http import Http404, HttpResponseRedirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from studies.design import Wording
+from studies.models import Study
+
+from .. import assign
+from ..channels import REGISTRY
+from ..identity import keep_identity
+from ..models import Annotator, Assignment, Recruitment
+from ..offers import range_of
+from ..pay.promises import lines_of, promises_pay
+from ..receipts import receipt_of
+from ..show import cached_markdown
+from .ends import to_work
+from .replies import OUTCOME_OF_NOTE, for_annotators, framed, note, public_wording, render, way_back_of
+from .whose import has_work
+
+# So long after "no place right now" somebody may still say that they cannot wait.
+WAITED_SECONDS = 24 * 3600
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def entry(request, key):
+    """The door. Looking writes nothing; only Start, pressed by a person, claims a place."""
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    if recruitment is None or recruitment.study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
+        raise Http404
+    study, channel = recruitment.study, REGISTRY[recruitment.channel]
+    framed(request, recruitment.channel)
+    wording = public_wording(study)
+    words = wording.study
+    repeated = [name for name, values in request.GET.lists() if len(values) > 1]
+    parameters = request.GET.dict()
+    # U+FFFD is what is left of bytes that were no text.
+    if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
+        return landing(
+            request, recruitment, wording, problem="This link is not right. Please start from the panel again."
+        )
+    arrival = channel.arrive(recruitment, parameters)
+    if arrival.problem or arrival.is_preview:
+        shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
+        return landing(request, recruitment, wording, **shown)
+    now = timezone.now()
+    is_open = (
+        not recruitment.stopped_at
+        and not (recruitment.opens_at and now < recruitment.opens_at)
+        and not (recruitment.closes_at and now > recruitment.closes_at)
+    )
+    returning = _assignment_of(recruitment, arrival)
+    if request.method != "POST":
+        if returning is not None and has_work(returning):
+            return to_work(request, returning)
+        if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
+            kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
+            return note(request, words, kind, way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
+        return landing(request, recruitment, wording, is_returning=returning is not None)
+    if "decline" in request.POST:
+        return note(request, words, "no_consent", way_back_of(recruitment, "no_consent", arrival.ids))
+    if "leave" in request.POST:
+        turned_away = _turned_away(request, recruitment, arrival)
+        return HttpResponseRedirect(f"/p/{turned_away.code}/" if turned_away else request.get_full_path())
+    if returning is None and not is_open:
+        return note(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))
+    if returning is None and words["consent"] and request.POST.get("agree") != "1":
+        return landing(
+            request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
+        )
+    arms = list(recruitment.arms.values_list("pk", flat=True))
+    # One transaction, for one wait for the disk.
+    with transaction.atomic():
+        annotator = assign.annotator_of(recruitment.pool, arrival.person)
+        keep_identity(annotator, arrival.ids.get("person", ""))
+        claim = assign.claim_batch(
+            study,
+            annotator,
+            recruitment,
+            arms,
+            external_ids=dict(arrival.ids),
+            trust=arrival.trust,
+            is_consented=bool(words["consent"]),
+        )
+        is_theirs = claim.outcome == "claimed"
+        if claim.outcome == "done" and claim.assignment:
+            retaken = channel.retaken(claim.assignment.external_ids, arrival.ids)
+            is_theirs = retaken is not False
+            if retaken:
+                assign.rebound(claim.assignment, dict(arrival.ids))
+    if is_theirs:
+        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    kind = claim.outcome
+    if kind == "wait" and returning is None and _gains_by_leaving(recruitment, arrival):
+        waited = _waits(recruitment).sign(str(annotator.code))
+        pays = promises_pay(recruitment, OUTCOME_OF_NOTE[kind])
+        return note(request, words, kind, may_retry=True, waited=waited, pays=pays)
+    receipt = receipt_of(claim.assignment.code) if claim.assignment and kind != "done" else ""
+    return note(
+        request,
+        words,
+        kind,
+        way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids, receipt),
+        may_retry=kind in ("wait", "paused"),
+    )
+
+
+def _waits(recruitment: Recruitment) -> TimestampSigner:
+    """What it signs was told by this link that there is no place right now."""
+    return TimestampSigner(salt=f"waits:{recruitment.key}")
+
+
+def _gains_by_leaving(recruitment: Recruitment, arrival) -> bool:
+    """Whether a panel wants to be told, or pay was promised: only then is somebody who cannot wait written down."""
+    back = way_back_of(recruitment, OUTCOME_OF_NOTE["wait"], arrival.ids)
+    return back.is_one or promises_pay(recruitment, OUTCOME_OF_NOTE["wait"])
+
+
+def _turned_away(request, recruitment: Recruitment, arrival) -> Assignment | None:
+    """Who was told to wait, and cannot. None where it is not they who say so, or where it is long ago."""
+    try:
+        code = _waits(recruitment).unsign(request.POST.get("waited", ""), max_age=WAITED_SECONDS)
+    except BadSignature:
+        return None
+    annotator = Annotator.objects.filter(code=code).first()
+    key = assign.pool_key(recruitment.pool, arrival.person) if arrival.person else ""
+    if annotator is None or key not in ("", annotator.external_id):
+        return None
+    return assign.turn_away(recruitment.study, annotator, recruitment, dict(arrival.ids), arrival.trust)
+
+
+def _assignment_of(recruitment, arrival):
+    """A person's assignment in this study, where the channel knows persons: looking it up writes nothing."""
+    if not arrival.person:
+        return None
+    from ..channels import keyed
+
+    return (
+        Assignment.objects.filter(
+            study=recruitment.study, annotator__pool=recruitment.pool, annotator__external_id=keyed("person", recruitment.pool, arrival.person)
+        )
+        .exclude(batch=None)
+        .order_by("-pk")
+        .first()
+    )  # fmt: skip
+
+
+def landing(request, recruitment, wording: Wording, status=200, **more):
+    words = wording.study
+    is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
+    arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
+    offer = range_of(wording, arms, recruitment.reward)
+    currency = recruitment.currency or words["currency"]
+    context = {
+        "study": words,
+        "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
+        "consent": cached_markdown(words["consent"]) if words["consent"] else "",
+        "offer": offer,
+        "currency": currency,
+        "early": lines_of(recruitment, currency) if offer.pays else [],
+        "action": f"?{urlencode(request.GET)}" if request.GET else "",
+    }
+    return render(request, "annotate/landing.html", context | more, status=status)

@@ -1,0 +1,219 @@
+"""What follows the questions, and what stands beside them: the receipt, leaving, asking, another part."""
+
+from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from studies.design import wording_of
+from studies.lifecycle import NotNow
+
+from .. import assign
+from ..channels import REGISTRY
+from ..models import Inquiry
+from ..pages import plan_of
+from ..panels import credits
+from ..pay.telling import pay_of
+from ..receipts import receipt_of
+from ..show import cached_markdown
+from ..verdicts.appeals import open_appeal
+from ..verdicts.standing import stands
+from ..work import work_of
+from .pages import own_offer
+from .replies import for_annotators, let_send, note, render, way_back_of
+from .whose import assignment_or_404, has_ended, has_work, may_withdraw
+
+# More of one person bury those of the others in the inbox, and fill the disk.
+MOST_INQUIRIES = 50
+
+
+def _outcome(assignment) -> str:
+    if assignment.withdrawn_at:
+        return "withdrawn"
+    if assignment.submitted_at:
+        return "complete"
+    return {"screened_out": "screened_out", "failed_checks": "failed_checks", "full": "full"}.get(
+        assignment.released_reason, "closed"
+    )
+
+
+@for_annotators
+@require_safe
+def done(request, code):
+    """The end, for ever: the receipt or code, the way back to the panel, what happens next."""
+    assignment = assignment_or_404(request, code)
+    if not has_ended(assignment):
+        return HttpResponseRedirect(f"/p/{code}/")
+    outcome = _outcome(assignment)
+    receipt = receipt_of(code)
+    # Who finished before leaving goes back as everybody who finished: they shall be paid.
+    ended = "complete" if assignment.submitted_at else outcome
+    credit = credits.standing(assignment)
+    if credit == credits.GIVEN:
+        way_back = REGISTRY[assignment.recruitment.channel].home(assignment.recruitment)
+    else:
+        way_back = way_back_of(assignment.recruitment, ended, assignment.external_ids, receipt)
+    words = wording_of(assignment.study, assignment.design_id).study
+    may_go_on = (
+        outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None
+    )
+    found = stands(assignment)
+    context = {
+        "study": words,
+        "outcome": outcome,
+        "stands": found,
+        "receipt": receipt,
+        "way_back": way_back,
+        "credit": credit,
+        # Where there is more to read or to do here, the person decides when to go.
+        "goes_by_itself": outcome == "complete"
+        and not (found and (found.is_at_panel or found.rejected))
+        and not words["debriefing"]
+        and not assignment.is_late
+        and not may_go_on,
+        "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
+        "is_late": assignment.is_late,
+        "may_withdraw": may_withdraw(assignment),
+        "assignment_path": f"/p/{code}/",
+        "submitted_at": assignment.submitted_at,
+        "pay": pay_of(assignment),
+        "offer": _paid(assignment) if outcome == "complete" else None,
+        "has_work": outcome == "complete" and has_work(assignment),
+        "may_go_on": may_go_on,
+    }
+    let_send(request, way_back)
+    return render(request, "annotate/done.html", context)
+
+
+def _paid(assignment) -> dict | None:
+    """What is paid for this part, where arms are paid differently."""
+    return own_offer(assignment, plan_of(assignment).offer)
+
+
+def to_work(request, assignment) -> HttpResponse:
+    return render(request, "annotate/work.html", work_of(assignment))
+
+
+@for_annotators
+@require_safe
+def parts(request, code):
+    """Someone's parts of the study: done, begun, still to be had, and what they pay. Any of their codes leads here."""
+    assignment = assignment_or_404(request, code)
+    return to_work(request, assignment) if has_work(assignment) else HttpResponseRedirect(f"/p/{code}/")
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def withdraw(request, code):
+    """GET says what is paid, kept and deleted; POST does it."""
+    assignment = assignment_or_404(request, code)
+    if assignment.withdrawn_at or not may_withdraw(assignment):
+        return (
+            HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
+        )
+    if request.method == "POST":
+        assign.withdraw(assignment)
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    context = {
+        "study": wording_of(assignment.study, assignment.design_id).study,
+        "assignment_path": f"/p/{code}/",
+        "is_submitted": assignment.submitted_at is not None,
+        "pay": pay_of(assignment, "withdrawn"),
+        "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
+    }
+    return render(request, "annotate/withdraw.html", context)
+
+
+@for_annotators
+def another(request, code):
+    """Another batch for someone who has submitted one: the code says who they are."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    assignment = assignment_or_404(request, code)
+    if assignment.submitted_at is None:
+        return HttpResponseRedirect(f"/p/{code}/")
+    recruitment = assignment.recruitment
+    arms = list(recruitment.arms.values_list("pk", flat=True)) if recruitment else []
+    claim = assign.claim_batch(
+        assignment.study, assignment.annotator, recruitment, arms, origin=assignment.origin, trust=assignment.trust,
+        external_ids=assignment.external_ids, is_consented=assignment.consented_at is not None,
+    )  # fmt: skip
+    if claim.outcome == "claimed":
+        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    if claim.outcome == "done":
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    words = wording_of(assignment.study, assignment.design_id).study
+    # The page for it takes a form alone, and they have a last page to go back to.
+    return note(
+        request, words, claim.outcome, may_retry=claim.outcome in ("wait", "paused"), retry_path=request.path, back_path=f"/p/{code}/done/"
+    )  # fmt: skip
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def inquire(request, code):
+    """Report a text, or ask the researcher: one inbox, blind to systems."""
+    assignment = assignment_or_404(request, code)
+    error = ""
+    if request.method == "POST":
+        from studies.texts import TextRefused, clean_text, is_blank
+
+        try:
+            text = clean_text(request.POST.get("text", "")).strip()
+        except TextRefused as refused:
+            text, error = "", str(refused)
+        if Inquiry.objects.filter(assignment=assignment).count() >= MOST_INQUIRIES:
+            error = f"You have written {MOST_INQUIRIES} messages here. The researcher reads them; please wait for an answer."
+        elif not is_blank(text) and len(text) <= 2000:
+            kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
+            page_key = request.GET.get("page", "")[:40].replace("\x00", "")
+            Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
+            return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
+        error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
+    # What was refused comes back to be corrected.
+    typed = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
+    context = _inquiry_context(assignment, error=error, **typed)
+    return render(request, "annotate/inquiry.html", context, status=422 if error else 200)
+
+
+def _inquiry_context(assignment, **more):
+    words = wording_of(assignment.study, assignment.design_id).study
+    return {"study": words, "assignment_path": f"/p/{assignment.code}/"} | more
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def appeal(request, code):
+    """Object to a rejection, once: somebody else than who rejected answers."""
+    assignment = assignment_or_404(request, code)
+    found = stands(assignment)
+    rejected = found.rejected if found else None
+    if rejected is None or not rejected.may_appeal:
+        return HttpResponseRedirect(f"/p/{code}/done/")
+    error, text = "", request.POST.get("text", "")
+    if request.method == "POST":
+        try:
+            open_appeal(assignment, text)
+            return HttpResponseRedirect(f"/p/{code}/done/#stands")
+        except NotNow as refused:
+            error = str(refused)
+    words = wording_of(assignment.study, assignment.design_id).study
+    context = {
+        "study": words, "rejected": rejected, "error": error, "text": text[:20_000], "outcome": _outcome(assignment),
+        "assignment_path": f"/p/{code}/",
+    }  # fmt: skip
+    return render(request, "annotate/appeal.html", context, status=422 if error else 200)
+
+
+@for_annotators
+@require_safe
+def consent(request, code):
+    """What was agreed to, to read again and to keep."""
+    assignment = assignment_or_404(request, code)
+    words = wording_of(assignment.study, assignment.design_id).study
+    context = {
+        "study": words,
+        "consent": cached_markdown(words["consent"]),
+        "consented_at": assignment.consented_at,
+        "version": assignment.consent_version,
+        "assignment_path": f"/p/{code}/",
+    }
+    return render(request, "annotate/consent.html", context)

@@ -1,0 +1,196 @@
+"""A page of questions: shown, saved, sent, and kept for longer."""
+
+from django.conf import settings
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from studies.design import wording_of
+from studies.models import Study
+
+from .. import assign
+from ..at_once import record_at_once
+from ..models import PageVisit, Response
+from ..offers import Offer
+from ..pages import FEEDBACK, media_names, page_as_shown, plan_of, shown_of
+from ..prepared import insert_lightly
+from ..record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
+from ..show import cached_markdown, shown_page, stored_texts
+from ..training import told_of
+from .replies import for_annotators, framed, render, to_page
+from .whose import assignment_on_page, assignment_or_404, has_ended
+
+# Who has longer than this need not watch the clock.
+DAY_MINUTES = 24 * 60
+
+
+@for_annotators
+@require_safe
+def first(request, code):
+    """To wherever the annotator is: the next page, or the end."""
+    assignment = assignment_on_page(request, code)
+    if has_ended(assignment):
+        return to_page(code, None)
+    return to_page(code, standing_of(assignment).next_key)
+
+
+@for_annotators
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request, code, key):
+    if request.method == "POST":
+        return _posted(request, code, key)
+    assignment = assignment_on_page(request, code, key)
+    if has_ended(assignment) and assignment.submitted_at is None:
+        return to_page(code, None)
+    standing = standing_at(assignment, key)
+    visit = standing.visits.get(key)
+    if key not in standing.steps or (visit is None and not standing.is_next(key)):
+        return to_page(code, standing.next_key)
+    step = standing.steps[key]
+    if visit is None and request.method == "GET":
+        visit = _first_sight(standing, step, key)
+    elif visit is not None:
+        step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    return page_response(request, standing, step, visit)
+
+
+def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
+    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote.
+
+    A page begins in the layout that was chosen on the one before.
+    """
+    assignment = standing.assignment
+    before = standing.visits.get(standing.walk.before(key))
+    made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page), layout=before.layout if before else "")
+    # Drawn from the assignment's seed, it comes out the same where a power cut has lost it. What is recorded waits for the disk.
+    insert_lightly(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), made)
+    if assignment.started_at is None:
+        assign.begin(assignment)
+    return made
+
+
+def _posted(request, code, key):
+    if request.FILES:
+        return HttpResponse("This page takes no files.", status=400, content_type="text/plain")
+    is_answer = "layout" not in request.POST and "save" not in request.POST
+    if is_answer and (stored := record_at_once(code, key, request.POST)):
+        following, channel = stored
+        framed(request, channel)
+        return to_page(code, following)
+    assignment = assignment_on_page(request, code, key)
+    if not is_answer:
+        saved = save_draft(assignment, key, request.POST)
+        if request.POST.get("save") == "auto":
+            return HttpResponse(status=204 if saved else 409)
+        return to_page(code, key)
+    try:
+        outcome = record_page(assignment, key, request.POST)
+    except Conflict:
+        return _conflict(request, assignment, key)
+    except (Elsewhere, Closed):
+        return HttpResponseRedirect(f"/p/{code}/")
+    if outcome.sent is None:
+        return to_page(code, outcome.following)
+    standing = standing_at(assignment, key)
+    return page_response(request, standing, outcome.step, standing.visits.get(key), sent=outcome.sent, status=422)
+
+
+def _conflict(request, assignment, key):
+    """Another answer for a page that is recorded: told so, and shown what is stored."""
+    standing = standing_at(assignment, key)
+    visit = standing.visits[key]
+    step = standing.steps[key]
+    step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    return page_response(request, standing, step, visit, status=409, is_conflict=True)
+
+
+def page_response(request, standing: Standing, step: Step, visit: PageVisit | None, *, sent=None, status=200, **more):
+    """Draw one page: to be answered, to be corrected, or (recorded) to be looked at."""
+    assignment = standing.assignment
+    asks = step.protocol.asks(step.page)
+    stored = None
+    if visit is not None and visit.recorded_at:
+        responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
+        stored = stored_texts(asks, step.page, responses)
+    shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
+    plan = plan_of(assignment)
+    pages = len(standing.walk.keys)
+    place = standing.walk.places[step.page.key] + 1
+    words = wording_of(assignment.study, assignment.design_id)
+    layout = (visit.layout if visit else "") or next(
+        (v.layout for v in reversed(standing.visits.values()) if v.layout), ""
+    )
+    context = {
+        "study": words.study,
+        "page": shown,
+        "assignment_path": f"/p/{assignment.code}/",
+        "is_recorded": stored is not None,
+        "following": standing.walk.after(step.page.key) or "done" if stored is not None else "",
+        "place": place,
+        "pages": pages,
+        "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1], plan.offer),
+        "layout": layout or step.page.section.settings.get("layout", "side"),
+        "kept_minutes": _kept_minutes(assignment),
+        "previous": standing.walk.before(step.page.key),
+        "general_errors": sent.general if sent else [],
+        "instructions": _instructions(assignment) if not step.page.section.position else "",
+        "told": told_of(assignment, step.page) if step.protocol is FEEDBACK else (),
+        "offer": own_offer(assignment, plan.offer) if place == 1 else None,
+    }
+    return render(request, step.protocol.template, context | more, status=status)
+
+
+def _instructions(assignment) -> str:
+    return cached_markdown(plan_of(assignment).instructions)
+
+
+def own_offer(assignment, offer: Offer) -> dict | None:
+    """What this annotator's part takes and pays, where the first page did not say so yet."""
+    if not offer.is_own:
+        return None
+    recruitment = assignment.recruitment
+    pays = offer.reward if recruitment is None or recruitment.reward is None else None
+    return {"minutes": offer.minutes, "reward": pays, "currency": recruitment.currency if recruitment else ""}
+
+
+def _minutes_left(study: Study, part: float, offer: Offer) -> int | None:
+    """By what others took, as long as few have submitted by what was declared. Of an arm that takes another time, by that."""
+    usual = None if offer.is_own else study.usual_seconds
+    minutes = usual / 60 if usual else offer.minutes
+    return max(1, round(minutes * part)) if minutes else None
+
+
+def _kept_minutes(assignment) -> int | None:
+    if assignment.reserved_until is None or assignment.released_at:
+        return None
+    minutes = max(0, int((assignment.reserved_until - timezone.now()).total_seconds() // 60))
+    return minutes if minutes < DAY_MINUTES else None
+
+
+@for_annotators
+def more_time(request, code):
+    """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    assignment = assignment_or_404(request, code)
+    assign.extend(assignment)
+    if key := request.GET.get("page", "").replace("\x00", "")[:40]:
+        save_draft(assignment, key, request.POST)
+    return HttpResponseRedirect(f"/p/{code}/")
+
+
+@require_safe
+def media(request, code, name):
+    """An image, without its name, its dates or anything that tells one from another."""
+    from studies.media import path_of
+
+    assignment = assignment_or_404(request, code)
+    stored = media_names(assignment).get(name) if assignment.batch_id else None
+    if stored is None:
+        raise Http404
+    path = path_of(settings.MEDIA_ROOT, stored)
+    response = HttpResponse(path.read_bytes(), content_type="image/webp")
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response.headers["Content-Disposition"] = 'inline; filename="image.webp"'
+    return response

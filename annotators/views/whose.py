@@ -1,0 +1,91 @@
+"""The assignment that an address means."""
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import FilteredRelation, Q
+from django.http import Http404
+from django.utils import timezone
+
+from studies.models import Study
+
+from .. import assign
+from ..at_once import remember
+from ..models import Assignment
+from ..pages import page_before
+from ..prepared import Select, columns_of
+from ..record import OF_VISIT, visits_in
+from .replies import framed
+
+
+def assignment_or_404(request, code: str) -> Assignment:
+    try:
+        assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
+    except Assignment.DoesNotExist:
+        raise Http404 from None
+    if assignment.recruitment is not None:
+        assignment.recruitment.study = assignment.study
+        framed(request, assignment.recruitment.channel)
+    return assignment
+
+
+# What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
+OF_ASSIGNMENT = columns_of(
+    Assignment,
+    "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
+    "submitted_at", "withdrawn_at", "released_at", "released_reason",
+)  # fmt: skip
+OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds")
+_on_page = Select(
+    lambda code, before, key: Assignment.objects.filter(code=code)
+    .annotate(near=FilteredRelation("visits", condition=Q(visits__key__in=[before, key])))
+    .order_by()
+    .values_list(
+        *OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY), "recruitment__channel", *(f"near__{name}" for name in OF_VISIT)
+    ),
+    str, str, str,
+)  # fmt: skip
+
+
+def assignment_on_page(request, code: str, key: str = "") -> Assignment:
+    """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
+    asked for. Raises Http404."""
+    wanted = (page_before(code, key) if key else "", key)
+    rows = _on_page(code, *wanted)
+    if not rows:
+        raise Http404
+    of_study = len(OF_ASSIGNMENT)
+    of_channel = of_study + len(OF_STUDY)
+    of_visit = of_channel + 1
+    assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
+    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_channel])
+    framed(request, rows[0][of_channel])
+    remember(assignment.design_id, assignment.study)
+    assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
+    return assignment
+
+
+def has_ended(assignment: Assignment) -> bool:
+    return bool(
+        assignment.submitted_at
+        or assignment.withdrawn_at
+        or assignment.released_reason in assign.ENDS_PARTICIPATION
+        or assignment.batch_id is None
+    )
+
+
+def may_withdraw(assignment) -> bool:
+    until = assignment.study.withdrawal_until
+    return (
+        not assignment.withdrawn_at
+        and assignment.batch_id is not None
+        and (until is None or timezone.now().date() <= until)
+    )
+
+
+def has_work(assignment) -> bool:
+    """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
+    return (
+        assign.kept_seconds(assignment.recruitment) > 0
+        and assignment.batch_id is not None
+        and assignment.withdrawn_at is None
+        and assignment.released_reason not in assign.ENDS_PARTICIPATION
+    )
