@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "pair",
-    "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id",
+    "is_retired", "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id",
 )  # fmt: skip
 
 
@@ -43,7 +43,8 @@ def number_claims(study: Study) -> int:
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
     """``rows``: a row a planned label, see ``claims_of``. ``items``: (section, number, names of the systems) of all live items,
-    claimed or not. It lies among a frame's attributes, which pandas copies at every step: this one stays what it is.
+    claimed or not, but those that were retired before anybody answered. It lies among a frame's attributes, which pandas copies at
+    every step: this one stays what it is.
     """
 
     rows: "DataFrame"
@@ -57,7 +58,9 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
     """Every label planned in a batch that was claimed, given or not: a row an assignment, item and question.
 
     ``claim`` counts claims in their order. ``is_settled``: submitted in time, or released. A released assignment counts with what
-    it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said.
+    it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said. An item that an
+    amendment retired is planned for those whose version of the design still asked it: what was said of it counts as it did at the
+    looks before, and nobody after them owes it an answer.
     """
     import pandas as pd
 
@@ -65,7 +68,8 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
     given = _given(study, claims)
     told = {assignment for assignment, *_ in given}
     claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in told}
-    items = _items(study)
+    items, retired = _items(study), _retired(study)
+    answered = {item for _, item, _ in given}
     asked: dict[int, list[tuple[int, str]]] = {}
     for section, pk, key in Question.objects.filter(section__study=study).values_list("section_id", "pk", "key"):
         asked.setdefault(section, []).append((pk, key))
@@ -81,12 +85,17 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
         head = (claim["claim"], pk, *said)
         for item in placed.get(claim["batch"], ()):
             position, number, pair, section = items[item]
+            is_asked = item not in retired or (claim["version"] or 0) < retired[item]
             for question, key in asked.get(section, ()):
                 answer = given.get((pk, item, question))
-                made.append(
-                    (*head, position, key, f"s{position}.{number}", number, pair, answer is not None, *(answer or (None, "", "", "", "", 0)))
-                )  # fmt: skip
-    live = sorted((position, number, pair) for position, number, pair, _ in items.values())
+                if answer is None and not is_asked:
+                    continue
+                about = (position, key, f"s{position}.{number}", number, pair, item in retired)
+                made.append((*head, *about, answer is not None, *(answer or (None, "", "", "", "", 0))))
+    live = sorted(
+        (position, number, pair)
+        for item, (position, number, pair, _) in items.items() if item not in retired or item in answered
+    )  # fmt: skip
     return Claims(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
 
 
@@ -96,18 +105,20 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
         Assignment.objects.filter(study=study, origin__in=origins, batch__isnull=False)
         .order_by(F("queue_number").asc(nulls_last=True), "claimed_at", "pk")
         .values_list(
-            "pk", "batch_id", "batch__origin", "annotator__code", "released_at", "submitted_at", "is_late", "withdrawn_at"
+            "pk", "batch_id", "batch__origin", "annotator__code", "released_at", "submitted_at", "is_late", "withdrawn_at",
+            "design__version",
         )
     )  # fmt: skip
     found: dict[int, dict[str, Any]] = {}
     names: dict[Any, str] = {}
-    for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn) in enumerate(rows, 1):
+    for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn, version) in enumerate(rows, 1):
         name = names.setdefault(code, pseudonym(study, code))
         found[pk] = {
             "claim": number, "batch": batch, "annotator": name, "is_top_up": origin == Batch.Origin.TOP_UP,
             "is_imported": origin == Batch.Origin.ANSWERED, "is_released": released is not None,
             "released_at": released, "is_submitted": submitted is not None and not is_late,
             "is_settled": released is not None or submitted is not None, "is_withdrawn": withdrawn is not None,
+            "version": version,
         }  # fmt: skip
     return found
 
@@ -134,8 +145,13 @@ def _items(study: Study) -> dict[int, tuple[int, int, str, int]]:
     systems: dict[int, list[str]] = {}
     for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
         systems.setdefault(item, []).append(system)
-    rows = Item.objects.filter(study=study, kind=Item.Kind.LIVE, section__purpose="live", retired_in=None)
+    rows = Item.objects.filter(study=study, kind=Item.Kind.LIVE, section__purpose="live")
     return {
         pk: (position, number, "\x1f".join(sorted(systems.get(pk, ()))), section)
         for pk, position, number, section in rows.values_list("pk", "section__position", "number", "section_id")
     }
+
+
+def _retired(study: Study) -> dict[int, int]:
+    """item > the version of the design that took it out."""
+    return dict(Item.objects.filter(study=study, retired_in__isnull=False).values_list("pk", "retired_in__version"))

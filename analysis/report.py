@@ -67,6 +67,7 @@ class Read:
     samples: list[Sample]
     sources: list[dict[str, Any]]
     codings: tuple[str, int]
+    retired: frozenset[str]
     claims: Claims | None = None
 
 
@@ -209,8 +210,14 @@ def _read(study: Study, origins: list[str]) -> Read:
         study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
         sources_of(study) if Assignment.Origin.IMPORTED in origins else [], codings_sha256(Selection(study, tuple(origins))),
-        claims_of(study, origins) if reads_claims else None,
+        _retired(study), claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
+
+
+def _retired(study: Study) -> frozenset[str]:
+    """The items that amendments took out, as frames name them."""
+    rows = study.items.filter(retired_in__isnull=False).values_list("section__position", "number")
+    return frozenset(f"s{section}.{number}" for section, number in rows)
 
 
 def _submitted(read: Read) -> list[int]:
@@ -334,6 +341,14 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
     if len(read.versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in read.versions)
         say("amended", f"The design was amended ({shares}). The result without the earlier versions stands below.")
+    if read.retired:
+        about = read.responses[read.responses["item"].isin(read.retired) & read.responses["is_submitted"]]
+        n = len(read.retired)
+        say(
+            "retired",
+            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. What had been answered about {'them' if n > 1 else 'it'} before, "
+            f"or by those who had begun, counts: {about['assignment'].nunique()} submitted assignments hold such answers.",
+        )
     unknown = int((~submitted["is_identified"]).sum())
     if unknown:
         say(

@@ -71,7 +71,7 @@ def strategy_of(section: Any) -> "Strategy | None":
 class Answers:
     """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority; labels paid for each.
 
-    ``is_complete``: whether the strategy asks for no more labels of the item.
+    ``is_complete``: whether no more labels of the item are asked for: by the strategy, or because it was retired.
     """
 
     items: tuple[Any, ...]
@@ -105,6 +105,7 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
             share = sums / given
         values = np.where(share > 0.5, 1.0, np.where(share < 0.5, 0.0, np.nan))
         return Answers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
+    is_retired = np.isin(items, numbers[mine["is_retired"].to_numpy(bool)])
     wanted = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
     # As many labels as the strategy asks for, in the order in which they came; one more where somebody was replaced is not used.
     place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
@@ -120,7 +121,7 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
     else:
         complete = [len(said) >= wanted for said in labels.values()]
     paid = np.minimum(counts, wanted)
-    return Answers(tuple(items.tolist()), found.decisions, paid, np.asarray(complete, dtype=bool))
+    return Answers(tuple(items.tolist()), found.decisions, paid, np.asarray(complete, dtype=bool) | is_retired)
 
 
 def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
