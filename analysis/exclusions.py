@@ -34,7 +34,8 @@ class Material:
     """What rules may look at: the frames of submitted assignments, decisions of people, and texts read on demand.
 
     ``words``: the words shown in each batch; ``shown``: the texts shown in each batch, by batch number; ``reviews``: what reviewers
-    decided of each annotator's work, the reasons where they refuse it and '' where not.
+    decided of each annotator's work, the reasons where they refuse it and '' where not; ``asked``: the items of each live section for
+    those who were asked about fewer than the draw gave others, because an item was retired or a third label alone was wanted.
     """
 
     responses: "DataFrame"
@@ -44,6 +45,7 @@ class Material:
     words: Callable[[], Mapping[int, int]] = dict
     shown: Callable[[], Mapping[int, list[str]]] = dict
     reviews: Callable[[], Mapping[int, str]] = dict
+    asked: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
 
     @property
     def submitted(self) -> list[int]:
@@ -236,7 +238,8 @@ def manual(material: Material) -> Flags:
 def incomplete(material: Material, share: float = 1.0) -> Flags:
     """Finds who answered less than the given share of what others of their arm were asked in live sections.
 
-    Skipped, erased and unreadable answers count as not given; voluntary words are not counted.
+    Skipped, erased and unreadable answers count as not given; voluntary words are not counted, and error marks in one text are one
+    answer. Who was asked about fewer items (one was retired, or a third label was wanted) is compared with others of whom that is so.
     """
     flags = Flags()
     rows = material.responses
@@ -247,11 +250,19 @@ def incomplete(material: Material, share: float = 1.0) -> Flags:
     given = rows[
         (rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()) & (rows["skip_reason"] == "")
     ]
-    asked = rows.groupby(["arm", "assignment"]).size().groupby("arm").max().to_dict()
-    counts = given.groupby("assignment").size().to_dict()
+    fewer = material.asked()
+    counts = _places(given)
     submitted = material.assignments[material.assignments["is_submitted"]]
-    for assignment, arm in zip(submitted["assignment"], submitted["arm"], strict=True):
-        wanted = asked.get(arm, 0)
+    like = {
+        assignment: (arm, fewer.get(assignment))
+        for assignment, arm in zip(material.assignments["assignment"], material.assignments["arm"], strict=True)
+    }
+    asked: dict[Any, int] = {}
+    for assignment, n in _places(rows).items():
+        if assignment in like:
+            asked[like[assignment]] = max(n, asked.get(like[assignment], 0))
+    for assignment in submitted["assignment"]:
+        wanted = asked.get(like[assignment], 0)
         if not wanted:
             flags.add(assignment, UNKNOWN)
             continue
@@ -259,6 +270,12 @@ def incomplete(material: Material, share: float = 1.0) -> Flags:
         is_short = n < share * wanted - 1e-9
         flags.add(assignment, FAIL if is_short else PASS, f"answered {n} of {wanted}" if is_short else "")
     return flags
+
+
+def _places(rows: "DataFrame") -> dict[int, int]:
+    """What each assignment was asked about: a question about an item, or about one of its outputs, counts once."""
+    keys = ["assignment", "section", "question", "item", "system", "sample"]
+    return rows[keys].drop_duplicates().groupby("assignment").size().to_dict()
 
 
 @register(

@@ -1,11 +1,12 @@
 """What exclusion rules look at, read from the database."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from annotators.exclude import standing_exclusions
 from annotators.models import Assignment
 from studies.design import burdens
-from studies.models import Exposure, Study
+from studies.models import Batch, Exposure, Item, Placement, Study
 
 from .coding.report import read_samples, refused_work, reviewed
 from .exclusions import Material
@@ -20,6 +21,7 @@ def material_of(study: Study, responses: "DataFrame", assignments: "DataFrame") 
         responses, assignments, decisions=_decisions(study), allowed=study.batches_per_annotator,
         words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
         shown=lambda: _shown(study), reviews=lambda: _reviews(study),
+        asked=lambda: _asked(study),
     )  # fmt: skip
 
 
@@ -43,3 +45,19 @@ def _shown(study: Study) -> dict[int, list[str]]:
     for batch, text in rows:
         shown.setdefault(batch, []).append(text)
     return shown
+
+
+def _asked(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
+    """The live items by section of those who had fewer than their batch was drawn with, or a batch of third labels."""
+    placed: dict[int, list[tuple[int, int | None]]] = {}
+    rows = Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE, item__section__purpose="live")
+    for batch, section, retired in rows.values_list("batch_id", "item__section__position", "item__retired_in__version"):
+        placed.setdefault(batch, []).append((section, retired))
+    found = {}
+    people = Assignment.objects.filter(study=study, batch__isnull=False).exclude(origin=Assignment.Origin.IMPORTED)
+    for pk, batch, origin, version in people.values_list("pk", "batch_id", "batch__origin", "design__version"):
+        items = placed.get(batch, [])
+        shown = Counter(section for section, retired in items if retired is None or retired > (version or 0))
+        if origin == Batch.Origin.TOP_UP or shown.total() < len(items):
+            found[pk] = tuple(sorted(shown.items()))
+    return found

@@ -31,7 +31,7 @@ def assignments(*rows):
 def responses(*rows):
     usual = {
         "arm": "all", "batch": 1, "section": 1, "purpose": "live", "criterion": "", "question": "q", "x": None, "y": None, "value": float("nan"),
-        "choice": "", "chosen_system": None, "text": "", "skip_reason": "", "is_erased": False, "position": 1, "received_at": START,
+        "choice": "", "chosen_system": None, "item": None, "system": None, "sample": None, "text": "", "skip_reason": "", "is_erased": False, "position": 1, "received_at": START,
     }  # fmt: skip
     return pd.DataFrame([usual | {"id": n} | row for n, row in enumerate(rows, 1)])
 
