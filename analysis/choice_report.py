@@ -18,7 +18,7 @@ READINGS = {"first": "first crossing", "stays": "crossing that stays (hindsight)
 def conclusions(blocks: Blocks) -> list[dict[str, Any]]:
     """A sentence for each planned comparison, primary ones first."""
     planned = [one for one in estimates_of(blocks, "choice.preference") if contrast_of(one)["is_planned"]]
-    several = len({contrast_of(one)["section"] for one in planned}) > 1
+    several = _are_several(planned)
     order = {"primary": 0, "secondary": 1, "exploratory": 2}
     found = []
     for one in sorted(planned, key=lambda one: order[contrast_of(one)["role"]]):
@@ -34,6 +34,11 @@ def conclusions(blocks: Blocks) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return found
+
+
+def _are_several(estimates: Iterable[Envelope]) -> bool:
+    """Whether they are of more sections than one, so that each must say of which."""
+    return len({contrast_of(one)["section"] for one in estimates}) > 1
 
 
 def _said(one: Envelope) -> tuple[str, str]:
@@ -107,15 +112,17 @@ def _decisions(blocks: Blocks) -> Table | None:
         told["comparison"]: told
         for block in blocks if block["name"] == "choice.effort" and (told := (block["verdict"] or {}).get("decided"))
     }  # fmt: skip
+    found = estimates_of(blocks, "choice.preference")
+    several = _are_several(found)
     rows = []
-    for one in estimates_of(blocks, "choice.preference"):
+    for one in found:
         contrast, detail = contrast_of(one), one["detail"]
         theirs = paper.get(contrast["key"])
         expected = contrast["expected"]
         told = logged.get(contrast["key"])
         rows.append(
             {
-                "x": contrast["x"], "y": contrast["y"], "criterion": contrast["criterion"],
+                "x": contrast["x"], "y": contrast["y"], "criterion": contrast["criterion"], "section": contrast["section"] if several else None,
                 "expected": {"": "", ">": "x > y", "<": "x < y", "~": "x ~ y"}[expected],
                 "rule": "anytime-valid" if _is_sequential(one) else "fixed n", "share": one["estimate"], "interval": apa.ends_of(one),
                 "level": apa.level_of(one), "p": pvalue_of(one), "n": one["n"],
@@ -129,7 +136,7 @@ def _decisions(blocks: Blocks) -> Table | None:
         return None
     return table(
         "choices", "Which was chosen, and by which rule that was decided",
-        "x|System x|text; y|System y|text; criterion|Criterion|text; outcome|Outcome|text; share|P(x chosen)|probability; "
+        "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; outcome|Outcome|text; share|P(x chosen)|probability; "
         "interval|CI|interval; level|CI at|text; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
         "recovered|As expected?|text; logged|As logged|text; paper|Items for x, paper|probability; paper_outcome|First crossing, paper|text; "
         "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
@@ -262,12 +269,13 @@ def _sides(blocks: Blocks) -> Table | None:
 
 def points(blocks: Blocks) -> Iterable[dict[str, Any]]:
     """The rows of the figure: recommended and paper under each other."""
+    several = _are_several(estimates_of(blocks, "choice.preference"))
     for mode, words in (
         ("recommended", "choices (recommended)"),
         ("paper", "items (paper)"),
     ):
         for one in estimates_of(blocks, "choice.preference", mode):
             yield {
-                "label": label_of(contrast_of(one), False), "series": words, "estimate": one["estimate"], "n": one["n"], "unit": one["unit"],
+                "label": label_of(contrast_of(one), several), "series": words, "estimate": one["estimate"], "n": one["n"], "unit": one["unit"],
                 "low": (one["interval"] or {}).get("low"), "high": (one["interval"] or {}).get("high"),
             }  # fmt: skip

@@ -511,8 +511,15 @@ def figures(blocks: list[dict[str, Any]], parameters: Mapping[str, Any]) -> list
              for e, point in zip(changes, points(changes, ""), strict=True)])  # fmt: skip
     add("choices", "Share of choices for x", f"Points are shares, lines {percent} intervals (a confidence sequence under a stopping rule); 50 % is no preference.",
         "P(x chosen)", 0.5, sorted(choice_report.points(blocks), key=lambda row: row["label"]), [0, 1])  # fmt: skip
+    rated = tables.estimates_of(blocks, "rating.means")
+    sections = {e["settings"]["section"] for e in rated}
+
+    def who(e):
+        where = f", section {e['settings']['section']}" if len(sections) > 1 else ""
+        return f"{e['settings']['system']} ({e['settings']['question']}{where})"
+
     add("means", "Mean rating of each system", f"On the scale on which answers are scored, every annotator weighing the same, with {percent} confidence intervals.",
-        "Mean rating", None, points(tables.estimates_of(blocks, "rating.means"), "mean", lambda e: f"{e['settings']['system']} ({e['settings']['question']})"))  # fmt: skip
+        "Mean rating", None, points(rated, "mean", who))  # fmt: skip
     for block in blocks:
         for one in block["series"]:
             add(

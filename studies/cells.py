@@ -35,3 +35,8 @@ def point(estimate: Any, label: str, series: str) -> dict[str, Any]:
 def role(contrast: Mapping[str, Any]) -> str:
     """The role of a comparison as tables name it, or that nobody planned it."""
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
+
+
+def placed(one: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A table or figure whose title says, where several have the same, which section it is about."""
+    return {**one, "title": f"{one['title']}{where}"}

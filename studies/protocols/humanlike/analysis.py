@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from studies.cells import placed
 from studies.models import Arm
 from studies.scales import read_scale
 
@@ -93,7 +94,12 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
         if one is not None:
             where = f" (section {section.position})" if len(sections) > 1 else ""
             suffix = f"_{section.position}" if len(sections) > 1 else ""
-            blocks += _of_section(one, frame.attrs, where, suffix)
+            blocks += [
+                replace(
+                    block, tables=[placed(table, where) for table in block.tables], series=[placed(figure, where) for figure in block.series]
+                )
+                for block in _of_section(one, frame.attrs, where, suffix)
+            ]  # fmt: skip
     return [block for block in blocks if block.estimates]
 
 

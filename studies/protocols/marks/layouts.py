@@ -92,12 +92,12 @@ def penalties(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, A
         and not judged.references.kind_of(one.settings["system"])
     ]
     return {
-        "name": f"marks_penalties{suffix}", "title": "Mean penalty of each system", "axis": "penalty per output", "reference": None,
+        "name": f"marks_penalties{suffix}", "title": f"Mean penalty of each system ({judged.title})", "axis": "penalty per output", "reference": None,
         "limits": None, "description": "The lower the better. Lines are confidence intervals over annotators.", "rows": rows,
     }  # fmt: skip
 
 
-def kinds(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+def kinds(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
     """A row an error, a column a system: a codebook of many kinds stays a table that can be read."""
     systems = sorted({one.settings["system"] for one in estimates})
     by: dict[tuple[str, str], dict[str, Any]] = {}
@@ -117,7 +117,7 @@ def kinds(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
         for place, name in enumerate(plain(systems))
     )
     return {
-        "name": f"marks_kinds{suffix}", "title": "Errors per output, by kind and by grade", "place": "sure", "rows": rows,
+        "name": f"marks_kinds{suffix}", "title": f"Errors per output, by kind and by grade ({judged.title})", "place": "sure", "rows": rows,
         "columns": f"what|Error|text; sort|Kind or grade|text; {heads}; n|n annotators|text; outputs|Outputs judged of each|text; "
         "reason|Undefined because|text",
         "note": "How many such errors an output of the system has on average. Intervals are for one rate each and are not adjusted for their "
@@ -131,7 +131,7 @@ def _span(counts: Iterable[int]) -> str:
     return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
-def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+def checks(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]:
     rows = [
         {
             "what": one.estimand, "estimate": one.estimate, "interval": ends(one), "agreement": one.detail.get("percent_agreement"),
@@ -140,7 +140,7 @@ def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
         for one in estimates
     ]  # fmt: skip
     return {
-        "name": f"marks_checks{suffix}", "title": "Whether people mark the same, and score as they mark", "place": "sure", "rows": rows,
+        "name": f"marks_checks{suffix}", "title": f"Whether people mark the same, and score as they mark ({judged.title})", "place": "sure", "rows": rows,
         "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
         "note": "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers.",

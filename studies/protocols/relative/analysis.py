@@ -183,11 +183,13 @@ def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
 
 def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
     rows, more = [], []
+    several = len({one.comparison.section for one in found}) > 1
     for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
         ties, side = mine.get("ties"), mine.get("side")
         who = {
             "x": one.comparison.x, "y": one.comparison.y, "role": role(one.comparison.as_dict()),
             "question": one.comparison.criterion or one.comparison.question,
+            "section": one.comparison.section if several else None,
         }  # fmt: skip
         rows.append(
             {
@@ -196,7 +198,7 @@ def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
         more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
-    who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; "
+    who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
         {
             "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,

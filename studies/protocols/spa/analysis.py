@@ -333,7 +333,10 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
         xy, yx = _by_person([by_m[m] for m in sorted(by_m)])
         found = m_exposure(xy, yx, levels=sorted(by_m), level=attrs["level"])
         about = {"x": x, "y": y, "criterion": criterion}
-        levels += [_with(one, **about, m=m) for one, m in zip(found.by_level, found.levels, strict=True)]
+        pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
+        levels += [
+            _with(_of_pair(one, pair), **about, m=m) for one, m in zip(found.by_level, found.levels, strict=True)
+        ]
         more += [
             _with(replace(one, estimand=f"{x} > {y}: {one.estimand}"), **about)
             for one in (found.slope, found.diminishing_returns)
@@ -341,7 +344,7 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
         ]
         for before, after, step in zip(found.levels, found.levels[1:], found.contrasts, strict=False):
             step = replace(step, estimand=f"P[{x} > {y}] after m = {after} less after m = {before}")
-            key = f"{x} > {y}, m {before} to {after}" + (f", {criterion}" if criterion else "")
+            key = f"{pair}, m {before} to {after}"
             steps[key] = _with(step, **about, m_before=before, m_after=after)
     if not steps:
         return []
@@ -353,6 +356,12 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
         Block("spa.exposures", "What more exposure changes", "recommended", estimates=(*judged.values(), *more),
               note="Within the annotator. Below 0 after the first m: the paper's overconfidence."),
     ]  # fmt: skip
+
+
+def _of_pair(estimate: "Estimate", pair: str) -> "Estimate":
+    """The estimate and those beside it in a family that is named by its comparison: each is adjusted over its own m alone."""
+    test = estimate.test and replace(estimate.test, family=estimate.test.family and f"{estimate.test.family} ({pair})")
+    return replace(estimate, test=test, sensitivity=tuple(_of_pair(one, pair) for one in estimate.sensitivity))
 
 
 def _by_person(seen: Sequence[tuple[Answers, int, bool]]) -> tuple["np.ndarray", "np.ndarray"]:
