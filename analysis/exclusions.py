@@ -498,7 +498,8 @@ def kept(applied: list[Applied], submitted: list[int], *, is_paper: bool = False
 def flow(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
     """Who left by which rule: stages, each rule's marginal and sequential counts (also by arm), overlaps, and the people.
 
-    Sequential counts follow the order of the rules; for each, n_in - n_excluded = n_out.
+    Sequential counts follow the order of the rules; for each, n_in - n_excluded = n_out. Whoever began was released, is unfinished or
+    submitted, and stands in one of these alone.
     """
     submitted = assignments[assignments["is_submitted"]]
     arm_of = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
@@ -530,7 +531,9 @@ def flow(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
             for assignment in out
         ]
     overlaps = Counter(tuple(sorted(rules)) for rules in found.values())
-    reasons = Counter(reason for reason in assignments["released_reason"] if reason)
+    # Who came back after the place had gone and submitted is among those who did.
+    unsubmitted = assignments[~assignments["is_submitted"]]
+    reasons = Counter(reason for reason in unsubmitted["released_reason"] if reason)
     return {
         "unit": "assignment",
         "arrived": len(assignments),

@@ -1,0 +1,147 @@
+"""Who came, left, was left out and by what: counted once more from the exported assignments, and tested by other means."""
+
+import io
+from collections import Counter
+
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from analysis.attrition import EXCLUDED, LEFT
+from analysis.exports import csv_blocks
+from analysis.flat import Selection
+from analysis.report import build_report
+from annotators import assign
+from annotators.exclude import exclude, reverse_exclusion
+from annotators.models import Assignment
+from studies import lifecycle
+from studies.models import Arm, ExclusionRule, Study
+from tests.analysis.test_recomputed import play
+from tests.builders import add_spa, draft_study, launched, user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
+
+
+@pytest.fixture
+def study():
+    """Two arms, two batches a person: some leave, one withdraws, one is late, two are left out by hand and one of them is taken back."""
+    study = draft_study(systems=("alpha", "beta"), prompts=120, target_n=24, instructions="", batches_per_annotator=2)
+    study.arms.all().delete()
+    for name in ("long", "short"):
+        Arm.objects.create(study=study, name=name)
+    add_spa(study, m=2)
+    ExclusionRule.objects.create(study=study, position=1, rule="incoherent", settings={"tau": 1.1})
+    ExclusionRule.objects.create(study=study, position=2, rule="repeated", settings={"policy": "keep_first"})
+    ExclusionRule.objects.create(study=study, position=3, rule="unverified", settings={}, role="sensitivity")
+    launched(study)
+    late = play(study, 30, until=1)
+    assign.release(late.pk, "expired")
+    made = [play(study, n) for n in range(12)] + [play(study, n) for n in range(4)]
+    for n in range(20, 24):
+        assign.release(play(study, n, until=1).pk, "returned" if n % 2 else "expired")
+    play_on(late)
+    assert Assignment.objects.get(pk=late.pk).is_late
+    play(study, 31, until=1)
+    assign.withdraw(made[7])
+    owner = user("owner")
+    first, second = exclude([made[2], made[9]], "technical", owner)
+    reverse_exclusion(second, owner)
+    exclude([made[9], made[10]], "other", owner, note="said so")
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.unblind(Study.objects.get(pk=study.pk))
+    return Study.objects.get(pk=study.pk)
+
+
+def play_on(assignment):
+    from annotators.record import standing_of
+    from tests.players import answered
+
+    while (key := standing_of(assignment).next_key) is not None:
+        if answered(assignment, key).following is None:
+            break
+        assignment = Assignment.objects.get(pk=assignment.pk)
+
+
+def table(study, name):
+    return pd.read_csv(io.BytesIO(b"".join(csv_blocks(name, Selection(study)))), keep_default_na=False)
+
+
+def test_everybody_is_somewhere_once(study):
+    report = build_report(study, {"resamples": 999})
+    flow, rows = report["flow"], table(study, "assignments")
+    rows = rows[rows["is_withdrawn"] == 0]
+    submitted, released = rows["is_submitted"] == 1, rows["released_reason"] != ""
+    assert (rows["is_late"] & released & submitted).sum() == 1
+    assert (flow["arrived"], flow["submitted"]) == (len(rows), submitted.sum())
+    assert flow["released"] == rows.loc[~submitted & released, "released_reason"].value_counts().to_dict()
+    assert flow["unfinished"] == (~submitted & ~released).sum()
+    assert flow["started"] == flow["submitted"] + flow["unfinished"] + sum(flow["released"].values()) == len(rows)
+
+
+def test_each_rule_takes_from_those_whom_the_rules_above_left(study):
+    report = build_report(study, {"resamples": 999})
+    flow, rows = report["flow"], table(study, "assignments")
+    rows = rows[(rows["is_withdrawn"] == 0) & (rows["is_submitted"] == 1)].set_index("assignment")
+    answers = table(study, "responses")
+    stated = answers.assign(value=pd.to_numeric(answers["value"])).pivot_table(
+        index="assignment", columns=["x", "y"], values="value"
+    )
+    sums = stated[("alpha", "beta")] + stated[("beta", "alpha")]
+    finds = {
+        "manual": rows.index[rows["exclusion"] != ""], "late": rows.index[rows["is_late"] == 1], "incoherent": sums.index[sums > 110],
+        "repeated": [], "unverified": rows.index,
+    }  # fmt: skip
+    found = {rule: set(names) & set(rows.index) for rule, names in finds.items()}
+    assert [len(found[rule]) for rule in ("manual", "late")] == [3, 1] and found["incoherent"] & found["manual"]
+    left = rows
+    assert [step["rule"] for step in flow["rules"]] == list(found)
+    for step in flow["rules"]:
+        here, is_applied = found[step["rule"]], step["role"] != "sensitivity"
+        out = left[left.index.isin(here)] if is_applied else left.iloc[:0]
+        assert (step["n_in"], step["n_flagged"], step["n_excluded"]) == (len(left), len(here), len(out)), step["rule"]
+        for arm, counts in step["by_arm"].items():
+            assert (counts["n_in"], counts["n_excluded"]) == ((left["arm"] == arm).sum(), (out["arm"] == arm).sum())
+        left = left.drop(index=out.index)
+        assert step["n_out"] == len(left)
+    assert report["n"]["kept_paper"] == len(left)
+    assert report["n"]["kept"] == len(rows) - len(found["manual"] | found["late"])
+    applied = [rule for rule in found if rule != "unverified"]
+    overlaps = Counter(tuple(sorted(rule for rule in applied if name in found[rule])) for name in rows.index)
+    del overlaps[()]
+    assert {tuple(one["rules"]): one["n"] for one in flow["overlaps"]} == overlaps
+
+
+def test_what_arms_lost(study):
+    report = build_report(study, {"resamples": 999})
+    rows = table(study, "assignments")
+    rows = rows[rows["is_withdrawn"] == 0]
+    submitted = rows["is_submitted"] == 1
+    lost = {
+        LEFT: (rows, ~submitted & (rows["released_reason"] != "")),
+        EXCLUDED: (rows[submitted], submitted & ((rows["exclusion"] != "") | (rows["is_late"] == 1))),
+    }
+    (block,) = [block for block in report["blocks"] if block["name"] == "attrition"]
+    for reason, (people, is_lost) in lost.items():
+        n = people.groupby("arm").size()
+        gone = people[is_lost.reindex(people.index)].groupby("arm").size().reindex(n.index, fill_value=0)
+        mine = {
+            (e["analysis"].partition(".")[2], e["settings"].get("condition")): e
+            for e in block["estimates"] if e["settings"]["lost"] == reason
+        }  # fmt: skip
+        for arm in n.index:
+            share = mine["share", arm]
+            assert (share["n"], share["detail"]["successes"], share["estimate"]) == (
+                n[arm],
+                gone[arm],
+                gone[arm] / n[arm],
+            )
+            low, high = proportion_confint(gone[arm], n[arm], method="wilson")
+            assert (share["interval"]["low"], share["interval"]["high"]) == pytest.approx((low, high), abs=1e-9)
+        apart = mine["difference", "short"]
+        assert apart["estimate"] == pytest.approx(gone["short"] / n["short"] - gone["long"] / n["long"])
+        low, high = confint_proportions_2indep(gone["short"], n["short"], gone["long"], n["long"], method="newcomb")
+        assert (apart["interval"]["low"], apart["interval"]["high"]) == pytest.approx((low, high), abs=1e-9)
+        (whole,) = (e for (what, _), e in mine.items() if what == "independence")
+        counts = [gone.tolist(), (n - gone).tolist()]
+        assert whole["test"]["pvalue"] == pytest.approx(stats.fisher_exact(counts).pvalue)
