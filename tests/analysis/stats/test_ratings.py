@@ -211,6 +211,36 @@ def test_the_crossed_mixed_model_agrees_with_the_formula_interface():
     assert 0 < result.detail["icc_annotator"] < 1
 
 
+def test_the_crossed_mixed_model_knows_no_order_of_people_and_prompts():
+    draw = np.random.default_rng(1)
+    who, what, treated = draw.integers(0, 10, 60), draw.integers(0, 8, 60), draw.integers(0, 2, 60)
+    values = 3 + 0.4 * treated + draw.normal(0, 0.7, 8)[what] + draw.normal(0, 1, 60)
+    systems, call = np.where(treated, "x", "y"), {"system": "x", "reference": "y"}
+    plain = ratings.crossed_mixed(values, systems, who, what, **call)
+    for seed in range(4):
+        names, keys = (np.random.default_rng(seed).permutation(n) for n in (10, 8))
+        order = np.random.default_rng(seed).permutation(60)
+        other = ratings.crossed_mixed(values[order], systems[order], names[who][order], keys[what][order], **call)
+        assert other.detail["method"] == plain.detail["method"] == "mixed"
+        assert_allclose([other.estimate, other.detail["se"]], [plain.estimate, plain.detail["se"]], rtol=1e-5)
+
+
+def test_where_people_do_not_differ_the_crossed_mixed_model_says_so():
+    """Each person's residuals add up to nothing: then it is the model without random people, prompts alone."""
+    treated, what = np.tile([0, 1], 24), np.repeat(np.arange(6), 8)
+    who = np.tile(np.arange(4).repeat(2), 6)
+    values = 3 + 0.4 * treated + np.array([-1.0, 0.5, 0.9, -0.6, 0.4, -0.2])[what]
+    noise = np.random.default_rng(4).normal(0, 0.5, 48)
+    for k in range(4):
+        noise[who == k] -= noise[who == k].mean()
+    values += noise
+    result = ratings.crossed_mixed(values, np.where(treated, "x", "y"), who, what, system="x", reference="y")
+    data = pd.DataFrame({"r": values, "s": treated.astype(float), "p": what})
+    reference = smf.mixedlm("r ~ s", data, groups="p").fit()
+    assert result.detail["components"]["annotator"] == pytest.approx(0, abs=1e-9)
+    assert_allclose([result.estimate, result.detail["se"]], [reference.params["s"], reference.bse["s"]], rtol=1e-4)
+
+
 def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(monkeypatch):
     x, y, annotators, prompts = paired_rows(7)
     monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
