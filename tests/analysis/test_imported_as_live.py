@@ -1,0 +1,108 @@
+"""The same answers given here, and imported into a study of the same design, say the same."""
+
+import csv
+import math
+
+import pytest
+
+from analysis.report import build_report
+from annotators.importing import import_answers
+from annotators.models import PageVisit, Response
+from studies import lifecycle
+from studies.models import Exposure, Question, Study
+from tests.analysis.test_recomputed import play
+from tests.builders import add_choice, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
+# Drawn again with every hash of names, or about the order of items, which an import numbers by their prompts.
+DRAWN = ("replay", "hoeffding", "effort", "sign_flip", "bca", "bayesian", "split_half", "reliability", "by_batch")
+
+
+def drafted(**columns):
+    study = draft_study(prompts=200, target_n=10, instructions="", annotators_per_batch=2, **columns)
+    spa = add_spa(study, position=1, m=2)
+    add_rating(study, position=2, reuses=spa, m=2)
+    add_rating(study, position=3, m=3)
+    for position, add in enumerate((add_relative, add_ranking, add_choice), 4):
+        study.contrasts.all().delete()
+        options = {"stopping": "none", "strategy": "any", "allows_tie": True} if add is add_choice else {}
+        add(study, position=position, m=6 if add in (add_relative, add_choice) else 3, **options)
+    Question.objects.filter(section__study=study, section__protocol__in=["rating", "relative", "two_choice"]).update(
+        skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}]
+    )
+    return study
+
+
+def as_file(study, path):
+    """Every answer as a row of a file, as a laboratory would keep them: what was shown under which letter, and what was said."""
+    systems = dict(Exposure.objects.filter(item__study=study).values_list("pk", "output__system__name"))
+    letters = {}
+    for visit in PageVisit.objects.filter(assignment__study=study):
+        for _, item, exposures in visit.shown.get("items", []):
+            letters.setdefault((visit.assignment_id, item), {}).update(
+                {label: systems[exposure] for label, exposure in exposures}
+            )
+    rows = []
+    order = ("assignment", "question__section__position", "position", "pk")
+    given = Response.objects.filter(assignment__study=study).select_related("question__section", "item__prompt")
+    for one in given.order_by(*order):
+        row = {
+            "annotator": f"w{one.assignment_id}", "section": one.question.section.position, "question": one.question.key,
+            "prompt_key": one.item.prompt.key if one.item else "", "system": systems.get(one.exposure_id, ""),
+            "value": "" if one.value is None else one.value, "chosen": systems.get(one.chosen_id, ""), "choice": one.choice,
+            "text": one.text, "skip_reason": one.skip_reason, "part": one.part, "position": one.position, "time": one.received_at.isoformat(),
+        }  # fmt: skip
+        if one.question.section.protocol == "ranking":
+            row |= {
+                "value": one.text,
+                "text": "",
+            }  # the number that was typed; what it means beside the others is computed again
+        if one.item_id:
+            row |= {f"shown:{label}": system for label, system in letters[one.assignment_id, one.item_id].items()}
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def numbers(report):
+    """Every estimate that no draw and no order of items moves, by what it is about."""
+    found = {}
+    for block in report["blocks"]:
+        for first in block["estimates"]:
+            for one in (first, *first["sensitivity"]):
+                if any(word in one["analysis"] for word in DRAWN):
+                    continue
+                about = first["settings"]
+                key = (
+                    block["name"], block["title"], block["mode"], one["analysis"], one["estimand"], about.get("system"), about.get("section"),
+                    about.get("measure"), about.get("sort"), (about.get("contrast") or {}).get("key"), about.get("m"),
+                )  # fmt: skip
+                assert key not in found, key
+                told = (
+                    one["estimate"],
+                    (one["test"] or {}).get("pvalue"),
+                    one["n"],
+                    one["n_rows"],
+                    one["status"] == "ok",
+                )
+                found[key] = [math.nan if value is None else float(value) for value in told]
+    return found
+
+
+def test_every_protocol_whose_answers_can_be_imported(tmp_path):
+    study = launched(drafted())
+    for n in range(10):
+        play(study, n)
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    there = drafted(consent="", contact="")
+    report = import_answers(there, as_file(study, tmp_path / "answers.csv"))
+    assert report.is_written, [str(one) for one in report.problems][:20]
+    live, imported = (numbers(build_report(Study.objects.get(pk=one.pk), {"resamples": 99})) for one in (study, there))
+    assert live.keys() == imported.keys() and len(live) > 100
+    for key, told in live.items():
+        assert imported[key] == pytest.approx(told, rel=1e-5, abs=1e-7, nan_ok=True), key
