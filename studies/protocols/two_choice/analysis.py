@@ -320,7 +320,8 @@ def _places(rows: "DataFrame"):
 def _agreement(one: Compared, attrs: Mapping[str, Any]) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
-    rows = one.kept[one.kept["value"].isin([0.0, 1.0])]
+    # A third label is asked for where two differ, and agrees with one of them: with it strangers who throw coins would agree.
+    rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
     rows = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     rows = rows.drop_duplicates(["item", "annotator"])
     if not len(rows):
