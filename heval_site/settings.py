@@ -175,6 +175,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = True
+FORMAT_MODULE_PATH = ["heval_site.formats"]
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [DATA / "static"]

@@ -152,11 +152,11 @@ class AssignmentAdmin(ReadOnly):
 
     @admin.display(description="came", ordering="claimed_at")
     def came(self, assignment):
-        return date(assignment.claimed_at, "Y-m-d H:i")
+        return date(assignment.claimed_at, "DATETIME_FORMAT")
 
     @admin.display(description="submitted", ordering="submitted_at")
     def sent(self, assignment):
-        return date(assignment.submitted_at, "Y-m-d H:i") or "–"
+        return date(assignment.submitted_at, "DATETIME_FORMAT") or "–"
 
     def get_urls(self):
         wrap = self.admin_site.admin_view

@@ -47,7 +47,7 @@ class SecretsForm(forms.Form):
         for name, label in REGISTRY[recruitment.channel].secrets.items():
             self.fields[name] = forms.CharField(
                 required=False, max_length=500, label=label, widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M}. Empty: it stays." if name in kept else "None is kept.",
+                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M} UTC. Empty: it stays." if name in kept else "None is kept.",
             )  # fmt: skip
             if name in kept:
                 self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
