@@ -4,6 +4,7 @@ from django.contrib import admin, messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils.html import format_html
 
 from .. import jobs
 from ..models import Job
@@ -11,14 +12,55 @@ from . import life
 from .access import EDIT, ReadOnly, VisibleStudies, may
 
 RUNNING = (Job.State.WAITING, Job.State.RUNNING)
-TITLES = {"launch": "Launching the study"}
+TITLES = {
+    "launch": "Launching the study",
+    "analyse": "Analysing the answers",
+    "export": "Writing a file for download",
+    "import": "Reading an uploaded file",
+    "look": "Looking at the stopping rule",
+    "panel": "Asking the panel",
+    "panel_news": "Reading what the panel told",
+    "rehearsal": "Rehearsing with robots",
+}
 # Where a finished job's result is looked at: (kind) > name of an address that takes the study's id.
 RESULTS = {"launch": "admin:annotators_collecting"}
+LONGEST = 200  # characters of an outcome in the list; its page says all
+# What of a finished job's result is told, by its keys. What it found of outcomes is left to pages that know who is blind.
+TOLD = {
+    "launch": "{batches} batches drawn",
+    "analyse": "analysis {number}",
+    "export": "{rows} rows of {table}",
+    "import": "{rows} rows, {problems} problems",
+}
+
+
+def title_of(job: Job) -> str:
+    """What a job was asked to do."""
+    return TITLES.get(job.kind, job.kind.replace("_", " ").capitalize())
+
+
+def outcome_of(job: Job) -> str:
+    """What came of it, or how far it is."""
+    if job.state == Job.State.RUNNING:
+        doing = job.doing or "Under way"
+        return f"{doing}, {job.done} of {job.total}" if job.total else doing
+    if job.state != Job.State.DONE:
+        return {
+            Job.State.WAITING: "Waiting for its turn",
+            Job.State.FAILED: f"Failed: {job.error}",
+        }.get(job.state, "Cancelled, nothing was changed")
+    result = job.result if isinstance(job.result, dict) else {}
+    if job.kind == "rehearsal" and "is_ok" in result:
+        return "Done: everything was as expected" if result["is_ok"] else "Done: something was not as expected"
+    try:
+        return f"Done: {TOLD[job.kind].format(**result)}"
+    except KeyError:
+        return "Done"
 
 
 @admin.register(Job)
 class JobAdmin(ReadOnly):
-    list_display = ("kind", "study", "state", "doing", "how_far", "created_at", "by")
+    list_display = ("what", "study", "outcome", "created_at", "by")
     list_filter = ("state", VisibleStudies)
     list_select_related = ("study", "by")
     list_per_page = 50
@@ -33,9 +75,14 @@ class JobAdmin(ReadOnly):
             return request.user.is_superuser or obj.by_id == request.user.pk
         return request.user.is_active and request.user.is_staff and (obj is None or may(request, obj.study_id))
 
-    @admin.display(description="done")
-    def how_far(self, job):
-        return f"{job.done} of {job.total}" if job.total else ""
+    @admin.display(description="what", ordering="kind")
+    def what(self, job):
+        return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), title_of(job))
+
+    @admin.display(description="what came of it", ordering="state")
+    def outcome(self, job):
+        words = outcome_of(job)
+        return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -62,12 +109,13 @@ class JobAdmin(ReadOnly):
         is_running = job.state in RUNNING
         context = {
             **self.admin_site.each_context(request),
-            "title": TITLES.get(job.kind, job.kind.replace("_", " ").capitalize()),
+            "title": title_of(job),
             "opts": self.opts,
             "job": job,
             "study": job.study,
             "life": life.line(job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
+            "outcome": outcome_of(job),
             "is_running": is_running,
             "is_stuck": job.state == Job.State.WAITING and not jobs.is_runner_alive(),
             "may_cancel": self._may_cancel(request, job),
@@ -85,6 +133,8 @@ class JobAdmin(ReadOnly):
             return ""
         if isinstance(job.result, dict) and str(job.result.get("url", "")).startswith("/"):
             return job.result["url"]
+        if job.kind == "analyse" and job.study and isinstance(job.result, dict) and "number" in job.result:
+            return life.address("analysis", job.study.code, job.result["number"])
         return life.address(RESULTS[job.kind], job.study_id) if job.kind in RESULTS else ""
 
     def as_json(self, request, code):

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from analysis.models import ApiToken
 from studies import audit, jobs
+from studies.models import Job
 from tests import builders, players
 from tests.admin_pages import logged_in, study_url
 
@@ -61,3 +62,46 @@ def test_moments_are_written_one_way_in_every_list_and_say_whose_clock_it_is(cli
 def test_no_template_of_the_admin_writes_a_moment_in_a_way_of_its_own():
     for template in sorted((TEMPLATES / "admin").rglob("*.html")):
         assert 'date:"Y-m-d H:i"' not in template.read_text(), f"{template}: DATETIME_FORMAT says whose clock it is"
+
+
+def test_a_job_in_the_list_says_what_it_was_what_came_of_it_and_leads_to_its_page(client, study, owner):
+    made = {
+        state: Job.objects.create(study=study, by=owner, state=state, ended_at=timezone.now(), **columns)
+        for state, columns in {
+            "done": {"kind": "launch", "doing": "Done", "done": 7, "total": 7, "result": {"batches": 6}},
+            "failed": {"kind": "analyse", "error": "There is <nothing> to analyse."},
+            "cancelled": {"kind": "export"},
+        }.items()
+    }
+    Job.objects.create(
+        kind="analyse",
+        study=study,
+        doing="Figures",
+        done=3,
+        total=9,
+        state="running",
+        holder="me",
+        leased_until=timezone.now(),
+    )
+    html = client.get("/admin/studies/job/").content.decode()
+    for job, words in ((made["done"], "Launching the study"), (made["failed"], "Analysing the answers")):
+        assert f'<a href="/admin/studies/job/{job.code}/">{words}</a>' in html
+    for words in (
+        "Done: 6 batches drawn", "Failed: There is &lt;nothing&gt; to analyse.", "Cancelled, nothing was changed", "Figures, 3 of 9",
+    ):  # fmt: skip
+        assert words in html
+    rows = re.findall(r"<tr>(.*?)</tr>", html.partition("<tbody>")[2], re.S)
+    assert len(rows) == 4 and all(row.count("Done") < 2 for row in rows)
+
+
+def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study):
+    found = {"looks": [{"words": "alpha is ahead", "estimate": 0.8}], "rows": "alpha"}
+    Job.objects.create(kind="look", study=study, state="done", ended_at=timezone.now(), result=found)
+    words = shown(client, "/admin/studies/job/")
+    assert "Looking at the stopping rule" in words and "alpha" not in words
+
+
+def test_the_page_of_an_analysis_leads_to_its_report(client, study):
+    job = Job.objects.create(kind="analyse", study=study, state="done", ended_at=timezone.now(), result={"number": 3})
+    html = client.get(f"/admin/studies/job/{job.code}/").content.decode()
+    assert "Done: analysis 3, at 20" in html and f'href="/studies/{study.code}/analyses/3/"' in html
