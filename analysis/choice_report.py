@@ -261,7 +261,7 @@ def _sides(blocks: Blocks) -> Table | None:
         return None
     return table(
         "choice_sides", "Did the side matter?",
-        "contrast|Comparison|text; effect|Chosen more often for being first|probability; interval|95% CI|interval; p|p|p; "
+        "contrast|Comparison|text; effect|Chosen more often for being first|fine_probability; interval|95% CI|fine_interval; p|p|p; "
         "first|Choices of the first side|percent; balanced|P(x chosen), sides balanced|probability; n|n annotators|integer; reason|Undefined because|text",
         rows, "sure", "P(x chosen | x first) less P(x chosen | x second), annotators as clusters. Sides are drawn, so it does not bias the share.",
     )  # fmt: skip

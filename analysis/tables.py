@@ -49,7 +49,9 @@ EXPECTED_WORDS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 class Column(TypedDict, total=False):
     key: str
     label: str
-    kind: str  # text | integer | probability | number | p | interval | wide_interval | points | percent
+    # text | integer | probability | number | p | interval | wide_interval | points | percent. A difference, and what it is the
+    # difference of where that stands beside it, has fine_ before its kind: one digit more, or a small one would print as none.
+    kind: str
 
 
 class Table(TypedDict):
@@ -86,19 +88,20 @@ def printed(value: Any, kind: str) -> str:
     """One cell, as a reader sees it."""
     if value is None:
         return apa.UNDEFINED
-    match kind:
+    more = kind.startswith("fine_")
+    match kind.removeprefix("fine_"):
         case "probability":
-            return apa.proportion(value)
+            return apa.proportion(value, 2 + more)
         case "number" | "points":
-            return apa.number(value)
+            return apa.number(value, 2 + more)
         case "p":
             return apa.pvalue(value)
         case "interval":
-            return apa.interval(value)
+            return apa.interval(value, digits=2 + more)
         case "wide_interval":
-            return apa.interval(value, "number")
+            return apa.interval(value, "number", digits=2 + more)
         case "percent":
-            return apa.percent(value)
+            return apa.percent(value, 0 + more)
         case "integer":
             return str(value)
     return str(value)
@@ -513,8 +516,8 @@ def attrition(blocks: Blocks) -> Table | None:
             notes.append(f"{e['settings']['lost']}: {apa.tested(e['test'])}")
     return table(
         "attrition", "Who was lost, by arm",
-        "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|percent; interval|95% CI|interval; "
-        "difference|Difference from the first arm|percent; difference_interval|95% CI, difference|interval; p|adj. p|p; "
+        "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|fine_percent; interval|95% CI|fine_interval; "
+        "difference|Difference from the first arm|fine_percent; difference_interval|95% CI, difference|fine_interval; p|adj. p|p; "
         "reason|Undefined because|text",
         rows, "sure",
         "Where arms lose different people, those who remain are no longer alike, whatever drew them."
@@ -549,9 +552,9 @@ def before_after(blocks: Blocks) -> Table | None:
     nobody = f" Leaves out nobody: {', '.join(sorted(idle))}." if idle else ""
     return table(
         "before_after", "What each rule does to each comparison",
-        "rule|Rule|text; contrast|Comparison|text; before|P[x > y] before|probability; after|after|probability; change|Change|probability; "
-        "interval|95% CI of the change|interval; n_before|n before|integer; n_after|n after|integer; "
-        "out|Left out less kept|probability; out_interval|95% CI, Welch|interval; reason|No interval because|text",
+        "rule|Rule|text; contrast|Comparison|text; before|P[x > y] before|fine_probability; after|after|fine_probability; change|Change|fine_probability; "
+        "interval|95% CI of the change|fine_interval; n_before|n before|integer; n_after|n after|integer; "
+        "out|Left out less kept|fine_probability; out_interval|95% CI, Welch|fine_interval; reason|No interval because|text",
         rows, "sure", f"Before: everybody who submitted. The change is resampled with the same annotators on both sides.{nobody}",
     )  # fmt: skip
 
@@ -572,7 +575,7 @@ def gap(blocks: Blocks) -> Table | None:
         return None
     return table(
         "gap", "Does it matter who is named first?",
-        "contrast|Comparison|text; gap|Mean of p_xy + p_yx − 1|probability; interval|95% CI|interval; p|p|p; verdict|Verdict|text; "
+        "contrast|Comparison|text; gap|Mean of p_xy + p_yx − 1|fine_probability; interval|95% CI|fine_interval; p|p|p; verdict|Verdict|text; "
         "above|Above +10 points|percent; within|Within 10 points|percent; below|Below −10 points|percent; n|n annotators|integer; reason|Undefined because|text",
         rows, "sure",
         "Computed before any rule that looks at sums. A gap above 0 means that whoever is named first gains. "
@@ -657,7 +660,7 @@ def ranking(blocks: Blocks) -> list[Table]:
             found.append(
                 table(
                     f"ranking_fit{suffix}", f"Stated and fitted chances ({where})",
-                    "x|System x|text; y|System y|text; observed|Stated P[x > y]|probability; fitted|Fitted|probability; residual|Stated less fitted|probability",
+                    "x|System x|text; y|System y|text; observed|Stated P[x > y]|fine_probability; fitted|Fitted|fine_probability; residual|Stated less fitted|fine_probability",
                     cells, "more",
                 )
             )  # fmt: skip
@@ -785,8 +788,8 @@ def versions(blocks: Blocks) -> Table | None:
                  "latest": latest["estimate"], "interval": apa.ends_of(latest), "n": latest["n"], "reason": latest["reason"]}
             )  # fmt: skip
     columns = (
-        "contrast|Comparison|text; all|P[x > y], all versions|probability; all_n|n|integer; latest|newest version alone|probability; "
-        "interval|95% CI|interval; n|n, newest|integer; reason|Undefined because|text"
+        "contrast|Comparison|text; all|P[x > y], all versions|fine_probability; all_n|n|integer; latest|newest version alone|fine_probability; "
+        "interval|95% CI|fine_interval; n|n, newest|integer; reason|Undefined because|text"
     )
     return (
         table("versions", "The result without earlier versions of the design", columns, rows, "sure") if rows else None

@@ -279,7 +279,7 @@ def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[dict[
     return [{
         "name": f"coding_differences_{sample.number}", "title": f"What training changes in explanations (sample {sample.number})",
         "place": "sure", "rows": rows,
-        "columns": "condition|Training|text; category|Category|text; estimate|Difference of shares|percent; interval|95% CI|interval; "
+        "columns": "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
         "n|n comments|integer; reason|Undefined because|text",
         "note": "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
     }]  # fmt: skip

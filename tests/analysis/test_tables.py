@@ -139,3 +139,32 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     }  # fmt: skip
     (one,) = conclusions([{"name": "a.b", "mode": "recommended", "estimates": [estimate]}])
     assert one["text"].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (0.0042, "fine_probability", ".004"),
+        (-0.0042, "fine_percent", "−0.4 %"),
+        ([-0.012, 0.0042], "fine_interval", "[−.012, .004]"),
+        (0.0042, "fine_number", "0.004"),
+        ([-0.012, 1.0], "fine_wide_interval", "[−0.012, 1.000]"),
+    ],
+)
+def test_a_small_difference_is_not_printed_as_none(value, kind, text):
+    assert tables.printed(value, kind) == text
+
+
+def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
+    estimate = {
+        "settings": {"rule": "late", "contrast": {"x": "a", "y": "b", "section": 1}}, "status": "ok", "sensitivity": [], "reason": "",
+        "estimate": -0.0042, "interval": {"level": 0.95, "low": -0.012, "high": 0.004},
+        "detail": {"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
+    }  # fmt: skip
+    made = tables.before_after([{"name": "spa.before_after", "mode": "recommended", "estimates": [estimate]}])
+    (row,) = made["rows"]
+    shown = {column["key"]: tables.printed(row[column["key"]], column["kind"]) for column in made["columns"]}
+    assert (shown["before"], shown["after"], shown["change"]) == (".648", ".644", "−.004")
+    assert shown["interval"] == "[−.012, .004]"
+    head, line = csv_text(made).splitlines()
+    assert "interval_low,interval_high" in head and "-0.0042,-0.012,0.004" in line

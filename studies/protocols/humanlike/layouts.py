@@ -39,7 +39,7 @@ def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str
         "d_p|adj. p, d'|p; within|d' within annotators|number; c|c|number; c_interval|95% CI, c|wide_interval; auc|AUC|probability; "
         "auc_interval|95% CI, AUC|interval; accuracy|Correct|percent; accuracy_interval|95% CI, correct|interval; "
         "accuracy_p|adj. p, correct|p; detectable|Findable departure from 50 %|percent; "
-        "bias|“Human” answered less true|percent; bias_interval|95% CI, bias|interval; n|n annotators|integer; reason|Undefined because|text",
+        "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
         "note": "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
         "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
         "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown.",
@@ -148,8 +148,8 @@ def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
         return None
     return {
         "name": f"changes{suffix}", "title": "What is compared: sensitivity, leaning, accuracy", "place": "first", "rows": rows,
-        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|number; "
-        "interval|95% CI|wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|number; n|n annotators|integer; "
+        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
+        "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
         "note": "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
         "smallest difference that 8 of 10 such studies would have shown, before adjustment; “not significant” leaves everything below it open.",
@@ -180,8 +180,8 @@ def by_domain(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
         return None
     return {
         "name": f"domains{suffix}", "title": "What training adds to accuracy, by domain", "place": "sure", "rows": rows,
-        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|percent; "
-        "interval|95% CI|interval; p|p|p; detectable|Findable|percent; n|n annotators|integer; reason|Undefined because|text",
+        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
+        "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
         "note": "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
         "joint test is for. p is not adjusted.",
     }  # fmt: skip
@@ -208,8 +208,8 @@ def groups(estimates: Sequence[Any], name: str, title: str) -> dict[str, Any] | 
         return None
     return {
         "name": name, "title": title, "place": "more", "rows": rows,
-        "columns": "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|number; interval|95% CI|wide_interval; "
-        "statistic|q or F|number; df|df|text; p|p|p; d|Cohen's d|number; detectable|Findable difference|number; n|n annotators|integer; "
+        "columns": "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
+        "statistic|q or F|number; df|df|text; p|p|p; d|Cohen's d|number; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
         "note": "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
     }  # fmt: skip
