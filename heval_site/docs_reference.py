@@ -132,7 +132,8 @@ STUDY_STATES = {
 RELEASES = {
     "expired": "The time of the place ran out without an answer. The person may take it again while it is free.",
     "returned": "A researcher or the panel gave it back. The person may take it again while it is free.",
-    "screened_out": "An answer to a screening section ended the visit.",
+    "screened_out": "An answer to a screening section ended the visit. It stands instead of `expired` or `returned` where the place had gone "
+    "before the answer came.",
     "failed_checks": "Reserved for test questions that end a visit.",
     "full": "There was no place. The row has no batch: it says that somebody came and was turned away.",
     "withdrawn": "The annotator left the study before the last page.",
