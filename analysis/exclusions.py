@@ -88,11 +88,14 @@ class Keys(forms.CharField):
 
 class TauSettings(forms.Form):
     tau = forms.DecimalField(
-        min_value=0, max_value=2, decimal_places=2, initial=1.1,
+        min_value=0, max_value=2, decimal_places=2, initial=1.1, label="largest sum of two answers (tau)",
         help_text="Whose two answers to some pair add up to more than this. 2 excludes nobody.",
     )  # fmt: skip
     symmetric = forms.BooleanField(
-        required=False, initial=False, help_text="Also those whose answers add up to less than 2 minus tau."
+        required=False,
+        initial=False,
+        label="sums that are too small too",
+        help_text="Also those whose answers add up to less than 2 minus tau.",
     )
 
     def clean(self):
@@ -104,8 +107,8 @@ class TauSettings(forms.Form):
 
 
 class AnswerSettings(forms.Form):
-    question = forms.SlugField(max_length=50, help_text="Key of the question.")
-    options = Keys(help_text="Keys of its answers, separated by commas.")
+    question = forms.SlugField(max_length=50, help_text="Its name in the data.")
+    options = Keys(label="answers", help_text="Keys of its answers, separated by commas.")
 
 
 class RepeatedSettings(forms.Form):
@@ -115,6 +118,7 @@ class RepeatedSettings(forms.Form):
             ("keep_first", "keep what was submitted first"),
         ],
         initial="drop_all",
+        label="where somebody submitted more than allowed",
     )
 
 
@@ -126,10 +130,14 @@ class IncompleteSettings(forms.Form):
 
 class TooFastSettings(forms.Form):
     words_per_minute = forms.IntegerField(
-        min_value=100, max_value=5000, initial=700, help_text="Faster than this nobody reads."
+        min_value=100,
+        max_value=5000,
+        initial=700,
+        label="fastest reading, words per minute",
+        help_text="Faster than this nobody reads.",
     )
     z = forms.FloatField(
-        required=False, max_value=-1, initial=-3,
+        required=False, max_value=-1, initial=-3, label="fastest beside others (robust z)",
         help_text="Also those whose time is so far below the others' of their arm (robust z of log seconds). Empty: not.",
     )  # fmt: skip
 

@@ -59,8 +59,12 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
 
 
 class RecruitmentForm(promising.Promising, WithSettings):
-    opens_at = moment_field()
-    closes_at = moment_field()
+    class Meta:
+        labels = {"key": "End of the link", "wanted": "People wanted"}
+        help_texts = {"key": "What stands after /e/ in it. It may be read out."}
+
+    opens_at = moment_field(label="Opens")
+    closes_at = moment_field(label="Closes")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

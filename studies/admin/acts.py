@@ -19,7 +19,7 @@ from .. import copying, lifecycle
 from ..forms import CleanWords
 from ..markdown import rendered
 from ..models import Job, Study
-from . import life
+from . import life, words
 from .access import EDIT, LOOK, OWN, count_save, may, study_or_404
 
 State = Study.State
@@ -356,6 +356,8 @@ class AmendForm(CleanWords, forms.Form):
         for kind, pk, row, _ in self.rows:
             for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):
                 field = row._meta.get_field(column).formfield()
+                field.label = words.LABELS[kind].get(column, field.label)
+                field.help_text = words.HELP.get(kind, {}).get(column, field.help_text)
                 if isinstance(field.widget, forms.Textarea):
                     field.widget.attrs.update(rows=3, cols=70)
                 if isinstance(field, forms.DateField):

@@ -16,6 +16,7 @@ from .. import rules
 from ..forms import CleanWords, RowChoice, RowChoices, SettingsCell, SettingsWidget, names_once
 from ..models import Arm, Contrast, ExclusionRule, Section, StudyMember, System
 from ..protocols import REGISTRY
+from . import words
 from .access import OWN, InlineRoles
 
 MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
@@ -153,6 +154,8 @@ class Systems(Rows):
 
 
 class ArmForm(CleanWords, forms.ModelForm):
+    Meta = words.meta("arm")
+
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         if self.instance.pk and "shown_systems" in self.fields:
@@ -258,7 +261,7 @@ class Sections(Rows):
     verbose_name_plural = "sections, in the order in which they are met"
 
     def get_formset(self, request, obj=None, **kwargs):
-        return super().get_formset(request, obj, labels={"m": "shown (m)"}, **kwargs)
+        return super().get_formset(request, obj, labels=words.LABELS["section"], **kwargs)
 
     def has_add_permission(self, request, obj=None):
         return False  # a section begins with its protocol, on a page of its own
@@ -282,6 +285,8 @@ class Sections(Rows):
 
 
 class ContrastForm(CleanWords, forms.ModelForm):
+    Meta = words.meta("contrast")
+
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         x, y = cleaned.get("x"), cleaned.get("y")
@@ -347,16 +352,21 @@ class Contrasts(Rows):
         return {
             "x": RowChoice(systems, empty="x", required=False, label="x"),
             "y": RowChoice(systems, empty="y", required=False, label="y"),
-            "section": RowChoice(sections, empty="all that can", required=False),
+            "section": RowChoice(sections, empty="all that can", required=False, label="Section"),
             "estimand": forms.ChoiceField(
                 choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
                 required=False,
+                label=words.LABELS["contrast"]["estimand"],
             ),
         }
 
 
 class RuleForm(SettingsCell):
-    parameters = forms.Field(required=False, widget=SettingsWidget, help_text="Asked for once the rule is saved.")
+    Meta = words.meta("rule")
+
+    parameters = forms.Field(
+        required=False, label="Settings", widget=SettingsWidget, help_text="Asked for once the rule is saved."
+    )
 
     def settings_form_of(self, instance):
         rule = rules.REGISTRY.get(instance.rule)
@@ -383,13 +393,14 @@ class ExclusionRules(Rows):
     formset = RuleFormSet
     verbose_name_plural = "exclusion rules, declared before the first answer"
 
-    @admin.display(description="parameters")
+    @admin.display(description="settings")
     def parameters(self, row):
         """What holds: what was declared, else the rule's own default."""
         rule = rules.REGISTRY.get(row.rule)
         fields = rule.settings_form().fields if rule and rule.settings_form else {}
         held = {name: field.initial for name, field in fields.items()} | row.settings
-        return ", ".join(f"{name} = {value}" for name, value in held.items()) or "none"
+        named = {name: field.label or name.replace("_", " ") for name, field in fields.items()}
+        return ", ".join(f"{named.get(name, name)} = {value}" for name, value in held.items()) or "none"
 
 
 INLINES = [Systems, Arms, Sections, Contrasts, ExclusionRules, Members]

@@ -30,12 +30,14 @@ from ..models import Contrast, Item, Question, Section, Study
 from ..pairs import unknown_names
 from ..practice import delete_practice
 from ..protocols import REGISTRY
-from . import life, practice, stale
+from . import life, practice, stale, words
 from .access import EDIT, InlineRoles, Scoped, count_save, may, study_or_404, visible
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
 class QuestionForm(ScaleForm):
+    Meta = words.meta("question")
+
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         x, y = cleaned.get("x"), cleaned.get("y")
@@ -114,6 +116,7 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
                 help_text="One a line: key | label, such as “cannot_judge | I cannot judge this”. Empty: none is offered.",
             ),
             "text": forms.CharField(
+                label="Question",
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
                 help_text=protocol.letters_in_words if protocol else "",
             ),
@@ -446,13 +449,17 @@ def _m_in_words(protocol) -> dict[str, dict[str, str]]:
         return {}
     field = Section._meta.get_field("m")
     most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
+    named = words.LABELS["section"]
     if not protocol.has_items:
         return {
-            "labels": {"m": "Shown (m)"},
+            "labels": named | {"m": "Shown (m)"},
             "help_texts": {"m": "0: this protocol shows nothing beside its questions."},
         }
-    words = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
-    return {"labels": {"m": f"{protocol.m_counts.capitalize()} for an annotator (m)"}, "help_texts": {"m": words}}
+    counted = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
+    return {
+        "labels": named | {"m": f"{protocol.m_counts.capitalize()} for an annotator (m)"},
+        "help_texts": {"m": counted},
+    }
 
 
 def _in_words(protocol, section) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from .. import lifecycle
 from ..forms import CleanWords, MarkdownArea
 from ..markdown import rendered
 from ..models import Arm, Study, StudyMember
-from . import acts, life, stale
+from . import acts, life, stale, words
 from .access import EDIT, OWN, Scoped, count_save, may
 from .inlines import INLINES
 
@@ -57,10 +57,7 @@ ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
 class StudyForm(CleanWords, forms.ModelForm):
-    class Meta:
-        help_texts = {
-            "start_window_seconds": "Whoever agreed and then sends nothing for this long gives the place back."
-        }
+    class Meta(words.meta("study")):
         widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),

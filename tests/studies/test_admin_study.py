@@ -372,7 +372,8 @@ def test_after_launch_a_rule_says_the_parameters_that_hold_given_or_not(client, 
     ExclusionRule.objects.create(study=study, position=3, rule="copied_text", settings={})
     builders.launched(study)
     html = page(client, study).content.decode()
-    assert "share = 1.0" in html and "words_per_minute = 650, z = -3" in html
+    assert "answered at least = 1.0" in html
+    assert "fastest reading, words per minute = 650, fastest beside others (robust z) = -3" in html
     assert len(re.findall(r">\s*none\s*<", html)) == 1
 
 
@@ -383,3 +384,42 @@ def test_members_may_still_change_after_launch(client, study):
     new = {"members-TOTAL_FORMS": "2", "members-1-username": "vera", "members-1-role": "viewer"}
     response = client.post(study_url(study), changed(data, **new), follow=True)
     assert study.members.filter(user__username="vera", role="viewer").exists(), errors_of(response)
+
+
+# What a column is called is for the data; whoever fills in a form is asked for something, in a unit.
+COLUMNS = re.compile(
+    r">\s*(Start window seconds|Idle seconds|Grace seconds|Target n|Target kind|Target cap|Erase after days|X condition|Wanted|"
+    r"Level|Estimand|Family|Tau|Symmetric|Position|M):?\s*<"
+)
+
+
+def test_forms_ask_in_words_with_a_unit_and_say_what_holds_where_nothing_is_said(client, study):
+    ExclusionRule.objects.create(study=study, position=1, rule="incoherent", settings={"tau": 1.1, "symmetric": False})
+    recruitment = builders.recruitment(study)
+    section = study.sections.get(protocol="spa")
+    pages = [study_url(study), f"/admin/studies/section/{section.pk}/change/"]
+    pages.append(f"/admin/annotators/recruitment/{recruitment.pk}/change/")
+    draft = "".join(client.get(url).content.decode() for url in pages)
+    assert not COLUMNS.search(draft), COLUMNS.findall(draft)
+    assert (
+        "Place in the study:" in draft
+        and "Significance level" in draft
+        and "largest sum of two answers (tau):" in draft
+    )
+    builders.launched(study)
+    html = page(client, study).content.decode()
+    amended = client.get(study_url(study, "amend/")).content.decode()
+    for words in (html, amended, draft):
+        assert not COLUMNS.search(words), COLUMNS.findall(words)
+        assert "Time for a page, in seconds:" in words and "the longer of 30 minutes and 3 times" in words
+        assert "By default 600, 10 minutes." in words and "Time to finish after closing, in seconds:" in words
+
+
+def test_the_defaults_that_help_texts_tell_are_those_that_hold():
+    from studies.admin.words import HELP
+
+    for name, told in HELP["study"].items():
+        default = Study._meta.get_field(name).default
+        if found := re.search(r"By default (\d+)", told):
+            assert int(found[1]) == default, name
+    assert f"By default {Contrast._meta.get_field('level').default}." == HELP["contrast"]["level"]
