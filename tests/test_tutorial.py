@@ -141,7 +141,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     guest.page.get_by_role("heading", name="Your judgement").wait_for()
     for box in guest.page.locator("[data-has-range]").all():
         box.fill("70")
-    guest.press("Send these answers and go on")
+    guest.press("Send these answers and finish")
     guest.page.get_by_role("heading", name="Thank you").wait_for()
     reader.done |= guest.done
 

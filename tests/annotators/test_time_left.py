@@ -65,3 +65,17 @@ def test_robots_tries_and_late_answers_say_nothing_of_the_time():
         is_late=True, released_at=late[0].submitted_at + timedelta(seconds=1), released_reason="expired"
     )
     assert tasks.note_usual_times() == 0
+
+
+@pytest.mark.parametrize("last", ["survey", "spa", "rating"])
+def test_the_last_page_says_that_its_answers_finish_and_no_other_does(last):
+    """Whoever is told to go on waits for a page, and does not know that nothing can be looked at again."""
+    study = builders.spa_study(with_surveys=last == "survey", with_rating=last != "spa")
+    assignment = players.claimed(study, "w")
+    said = []
+    for key in pages.walk_of(assignment, {}).keys:
+        html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
+        said += re.findall(r'name="go" value="1">([^<]*)<', html)
+        players.answered(assignment, key)
+    assert len(said) > 1 and said[-1] == "Send these answers and finish"
+    assert not any("finish" in words for words in said[:-1])
