@@ -1,9 +1,9 @@
 """The annotator's pages as they will be, for the researcher. They are the real ones; the transaction that made them is undone."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -11,27 +11,32 @@ from django.http import HttpResponse
 
 from studies.lifecycle import NotNow
 from studies.models import TEST_NUMBERS, Arm, Study
+from studies.protocols import REGISTRY
 
 from .assign import annotator_of
 from .models import Assignment, Recruitment
-from .pages import media_names
+from .pages import Step, media_names, page_words, way_of
 from .record import standing_of
 from .tries import POOL, make_test
 from .views import door, ends, pages, replies
 
 SEED = 20_230_707  # the same orders each time a page is looked at
 BEFORE, AFTER = ("landing",), ("done", "consent", "withdraw")
-NAMES = {"landing": "Landing page", "done": "The end", "consent": "Consent, to read again", "withdraw": "Withdrawal"}
+NAMES = {
+    "landing": "Landing page", "start": "Instructions", "done": "The end", "consent": "Consent, to read again", "withdraw": "Withdrawal",
+}  # fmt: skip
+FEW = 3  # questions that a page's name tells
 
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """One page as HTML, the keys of all pages in order, and the stored names of the images by their opaque ones."""
+    """One page as HTML, all pages in order, by key and by name, and the stored names of the images by their opaque ones."""
 
     html: str
     keys: tuple[str, ...]
     key: str
     media: dict[str, str]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -76,7 +81,19 @@ def preview(request, study: Study, key: str, arm: Arm | None = None) -> Previewe
             step = standing.steps[key]
             makers[key] = lambda: pages.page_response(request, standing, step, None)
         response = makers[key]()
-        return Previewed(response.content.decode(), keys, key, media_names(assignment) | {"": assignment.code})
+        names = NAMES | {each: _name(assignment, step) for each, step in standing.steps.items() if each not in NAMES}
+        return Previewed(response.content.decode(), keys, key, media_names(assignment) | {"": assignment.code}, names)
+
+
+def _name(assignment: Assignment, step: Step) -> str:
+    """A page as whoever made the study knows it: the section by its place there, and what is asked by its names in the data."""
+    page = step.page
+    planned = way_of(assignment).laid[page.section.position - 1].planned
+    section = f"{planned.position}. {re.split(r':| of | [(]', REGISTRY[planned.protocol].label)[0]}"
+    _, _, rest = page.key.partition(".")
+    name = f"{section}, {page_words(rest)}" if rest else section
+    keys = [question.key for question in page.questions]
+    return f"{name}: {', '.join(keys)}" if 0 < len(keys) <= FEW else name
 
 
 def _landing(request, study: Study) -> HttpResponse:

@@ -19,7 +19,7 @@ from ..evidence import evidence_of
 from ..models import Inquiry
 from ..pages import page_words
 from ..pay import hourly
-from ..preview import NAMES, inert, preview
+from ..preview import inert, preview
 from ..tries import clear_tries, try_out
 from ..verdicts.appeals import open_appeals
 from ..views.replies import policy
@@ -128,10 +128,7 @@ class InquiryAdmin(ReadOnly):
             "admin/annotators/preview_bar.html",
             {
                 "study": study,
-                "pages": [
-                    (address(name), NAMES.get(name, f"Page {number}"), name == page.key)
-                    for number, name in enumerate(page.keys)
-                ],
+                "pages": [(address(name), page.names[name], name == page.key) for name in page.keys],
                 "previous": address(page.keys[place - 1]) if place else "",
                 "following": address(page.keys[place + 1]) if place + 1 < len(page.keys) else "",
                 "arms": [(one, one == arm) for one in arms] if len(arms) > 1 else [],

@@ -179,3 +179,15 @@ def test_a_try_does_not_count(client, study, owner):
     try_out(study, owner)
     html = client.get("/admin/studies/study/").content.decode()
     assert "0 of 6" in html
+
+
+def test_pages_are_named_by_the_section_as_the_study_knows_it_and_what_is_asked(client, study):
+    # A screening section is met first, wherever it stands in the study.
+    study.sections.filter(position=1).update(position=9)
+    html = client.get(url(study)).content.decode()
+    bar = html[: html.index("</nav>")]
+    names = re.findall(r'<a href="[^"]*/preview/[^"]*"[^>]*>([^<]*)</a>', bar.partition("<ol>")[2])
+    assert names == [
+        "Landing page", "9. Survey: fluent", "Instructions", "2. SPA, reading", "2. SPA, questions", "3. Rating, page 1: overall",
+        "4. Survey: comment", "The end", "Consent, to read again", "Withdrawal",
+    ]  # fmt: skip
