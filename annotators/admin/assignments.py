@@ -104,7 +104,7 @@ def exclude_chosen(modeladmin, request, queryset):
 
 @admin.register(Assignment)
 class AssignmentAdmin(ReadOnly):
-    list_display = ("short", "study", "arm", "stands", "excluded", "came_by", "came", "sent", "trusted")
+    list_display = ("short", "study", "arm", "origin", "stands", "excluded", "came_by", "came", "sent", "trusted")
     list_filter = (VisibleStudies, StateFilter, ArmFilter, RecruitmentFilter, "origin")
     list_select_related = ("study", "batch__arm", "recruitment")
     list_per_page = 100

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from analysis.models import ApiToken
+from annotators.models import Assignment
 from studies import audit, jobs
 from studies.models import Job
 from tests import builders, players
@@ -105,3 +106,29 @@ def test_the_page_of_an_analysis_leads_to_its_report(client, study):
     job = Job.objects.create(kind="analyse", study=study, state="done", ended_at=timezone.now(), result={"number": 3})
     html = client.get(f"/admin/studies/job/{job.code}/").content.decode()
     assert "Done: analysis 3, at 20" in html and f'href="/studies/{study.code}/analyses/3/"' in html
+
+
+def test_the_trail_of_a_history_names_each_place_once(client, study):
+    html = client.get(study_url(study, "history/")).content.decode()
+    trail = re.search(r'<div class="breadcrumbs">(.*?)</div>', html, re.S)[1]
+    assert re.findall(r"<a[^>]*>([^<]*)</a>", trail) == ["Home", "Studies", study.title]
+
+
+def test_the_list_of_assignments_tells_where_each_comes_from(client, study, owner):
+    players.submitted(study, "1")
+    Assignment.objects.update(origin="robot")
+    players.claimed(study, "2")
+    html = client.get("/admin/annotators/assignment/").content.decode()
+    assert re.findall(r'<td class="field-origin">(\w+)</td>', html) == ["Live", "Robot"]
+
+
+def test_pay_of_an_arm_to_which_nobody_came_is_a_dash_and_not_a_blank(client, study):
+    html = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    row = re.search(r'<tr><th scope="row">all</th>(.*?)</tr>', html, re.S)[1]
+    assert re.findall(r"<td[^>]*>(.*?)</td>", row) == ["0", "–", "–", "–"]
+    players.submitted(study, "1")
+    html = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    assert (
+        re.findall(r"<td[^>]*>(.*?)</td>", re.search(r'<tr><th scope="row">all</th>(.*?)</tr>', html, re.S)[1])[-1]
+        == "–"
+    )
