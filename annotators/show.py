@@ -21,6 +21,8 @@ from .record import SKIP, Sent, input_names
 cached_markdown = lru_cache(maxsize=512)(rendered)
 # Characters of a prompt that fill about half a small screen in the column beside its outputs.
 LONG_PROMPT = 500
+# Characters of a question in a list of questions: two lines of a phone.
+BRIEF = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,15 @@ class ShownField:
         """Whether it looks the same wherever its question stands: nobody has typed here, and it shows nothing of its page."""
         own = self.field.inputs or self.field.is_of_page
         return not (own or self.value or self.values or self.error or self.skip_value)
+
+    @property
+    def brief(self) -> str:
+        """The question for a long list. Its middle is left out: questions of a page begin alike and end in what tells them apart."""
+        if len(self.text) <= BRIEF:
+            return self.text
+        start, end = self.text[: BRIEF // 3], self.text[-BRIEF * 2 // 3 :]
+        # At words, where the writing has spaces between them.
+        return f"{start.rpartition(' ')[0] or start} … {end.partition(' ')[2] or end}"
 
     @property
     def skip_name(self) -> str:

@@ -574,6 +574,29 @@ def test_the_links_of_the_summary_lead_to_the_fields(visit):
     assert page.locator("input:checked").get_attribute("value") == "2"
 
 
+def test_on_a_phone_a_long_list_of_problems_leaves_half_of_the_screen_and_loses_no_link(visit):
+    person = visit()
+    page = person.open("s2.ask")
+    page.set_viewport_size(PHONE)
+    asked = page.locator("[data-has-range]").count()
+    page.locator("[name=go]").click()
+    page.wait_for_selector("#problems:focus")
+    box = page.locator("#problems")
+    assert f"{asked} answers are missing" in box.locator("h2").inner_text() and asked > 5
+    assert box.bounding_box()["height"] <= PHONE["height"] / 2
+    assert not violations(page) and overflow(page) <= 0
+    # The rest is a press away, by keyboard too.
+    links = box.locator("a")
+    assert links.count() == asked and not links.last.is_visible()
+    box.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert links.last.is_visible()
+    links.last.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-has-range] >> nth=-1")
+    assert page.evaluate("document.activeElement.matches('[data-has-range]')")
+
+
 # The end
 
 

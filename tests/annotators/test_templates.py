@@ -573,3 +573,16 @@ def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_
     assert {name for _, name in made.cache} == {"annotate/page.html"}, "what is included was asked for while drawing"
     os.utime(word, (1, 1))
     assert not is_current()
+
+
+def test_questions_that_begin_alike_can_be_told_apart_in_a_list():
+    def brief(text):
+        return ShownField(slot="s", field=WholeNumber(0, 100), text=text, help="", label="", position=1).brief
+
+    words = "Based on what you have read, what is the chance that writer {} is a better writer than writer {}?"
+    told = [brief(words.format(x, y)) for x, y in ("AB", "BA", "AC")]
+    assert told[0] == "Based on what you … A is a better writer than writer B?"
+    assert len(set(told)) == 3 and brief("How good is it?") == "How good is it?"
+    # Writing without spaces between words is cut all the same.
+    unspaced = brief("問" * 60 + "題" * 60)
+    assert unspaced.startswith("問") and unspaced.endswith("題") and len(unspaced) < 70
