@@ -60,7 +60,7 @@ def outcome_of(job: Job) -> str:
 
 @admin.register(Job)
 class JobAdmin(ReadOnly):
-    list_display = ("what", "study", "outcome", "created_at", "by")
+    list_display = ("what", "outcome", "study", "created_at", "by")
     list_filter = ("state", VisibleStudies)
     list_select_related = ("study", "by")
     list_per_page = 50
