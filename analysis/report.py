@@ -42,7 +42,7 @@ SCHEMA = "heval.report/1"
 NO_PLAN = "No comparison was planned."
 DEFAULTS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
-LIBRARIES = ("numpy", "scipy", "pandas", "statsmodels")
+LIBRARIES = ("numpy", "scipy", "pandas")
 COLLECTING = (Study.State.LAUNCHING, Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING)
 Progress = Callable[[int, int, str], Any]
 
