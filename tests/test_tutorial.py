@@ -11,10 +11,8 @@ from django.urls import NoReverseMatch, reverse
 from heval_site import docs
 from studies import jobs
 from studies.models import Study
-from tests.browsing import press
+from tests.browsing import appears, press
 from tests.test_docs import ROOT
-
-TimeoutError = pytest.importorskip("playwright.sync_api").TimeoutError
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 TEXT = docs.read_pages()["tutorial/first-study"].text
@@ -45,10 +43,10 @@ class Reader:
     def follow(self, words, otherwise=None):
         """Click a link. ``otherwise``: where it should have led, to go on and tell of all that is lost at once."""
         self.done.add(words)
-        link = self.page.get_by_role("link", name=words, exact=True)
-        try:
-            link.first.click(timeout=5_000)
-        except TimeoutError:
+        link = self.page.get_by_role("link", name=words, exact=True).first
+        if appears(link, 5_000):
+            link.click()
+        else:
             self.lost.append(words)
             assert otherwise, f"there is no link {words!r} at {self.page.url}"
             self.page.goto(self.base + otherwise)

@@ -266,7 +266,7 @@ def test_a_rule_that_cannot_run_excludes_nobody_and_says_so():
     assert [problem["row"] for problem in result["problems"]] == ["rule incoherent", "rule not_native"]
 
 
-def test_the_same_inputs_give_the_same_report():
+def answered_by_twelve():
     study = spa_study(target_n=12)
     answer(
         study,
@@ -274,20 +274,17 @@ def test_the_same_inputs_give_the_same_report():
         percent=lambda person, x, y: 40 + 3 * person,
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
-    study = closed(study)
+    return closed(study)
+
+
+def test_the_same_inputs_give_the_same_report():
+    study = answered_by_twelve()
     assert report(study) == report(study)
     assert report(study)["seed"] != report(study, level=0.9)["seed"]
 
 
 def test_a_table_says_at_which_level_its_intervals_hold():
-    study = spa_study(target_n=12)
-    answer(
-        study,
-        12,
-        percent=lambda person, x, y: 40 + 3 * person,
-        rating=lambda person, system: 1 + (person + len(system)) % 5,
-    )
-    made = {one["name"]: one for one in report(closed(study), level=0.8)["tables"]}
+    made = {one["name"]: one for one in report(answered_by_twelve(), level=0.8)["tables"]}
     labels = [column["label"] for one in made.values() for column in one["columns"]]
     assert "80% CI" in labels and not [label for label in labels if "95%" in label]
     # Equivalence is shown by two one-sided tests, whose interval leaves out twice as much.

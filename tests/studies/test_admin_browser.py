@@ -25,11 +25,9 @@ from studies.importing import uploads, work
 from studies.models import Job, StudyMember
 from tests import builders, players
 from tests.accessibility import violations
-from tests.browsing import press
+from tests.browsing import appears, press
 from tests.keyboard import unreached
 from tests.panels.pretend import Pretend, speaks
-
-TimeoutError = pytest.importorskip("playwright.sync_api").TimeoutError
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -101,9 +99,7 @@ def refused(page, button: str) -> list[str]:
     press(page, page.get_by_role("button", name=button))
     page.complaints[:] = told + [one for one in page.complaints[len(told) :] if not one.startswith(("400 ", "422 "))]
     said = page.locator(":is([role=alert], .refused):focus")
-    try:
-        said.wait_for(timeout=3000)  # the browser gives the focus with the first picture, not with the page
-    except TimeoutError:
+    if not appears(said, 3000):  # the browser gives the focus with the first picture, not with the page
         return [f"{page.url}: nothing that was refused has the focus after “{button}”"]
     leads = [one.get_attribute("href") for one in said.locator("a[href^='#']").all()]
     return [f"{page.url}: {to} leads nowhere" for to in leads if not page.locator(to).count()]
