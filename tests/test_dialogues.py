@@ -34,7 +34,9 @@ def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):
     assert found["Fleiss' kappa by system"] == pytest.approx(0.2798, abs=5e-5)
     # Table 6: unanimous enough that 7 and 5 workers decide at the same item in every draw.
     assert (found["7 Workers, paper"], found["5 Workers, paper"]) == (98, 70)
-    assert found["One Worker, paper"] == pytest.approx(18.3, abs=0.5)
+    # The paper prints 19. A replay is a mean of 1,000 draws whose seed follows from the data, the annotators' new codes among them:
+    # 300 replays had mean 18.44 and standard deviation .21, and five of these leave nothing to chance.
+    assert found["One Worker, paper"] == pytest.approx(18.44, abs=5 * 0.214)
     # 8,754 of 10,000 by PAPER_FIGURES' count of labels; the sides as they were.
     chosen = Response.objects.filter(assignment__study=study, chosen__output__system__name="CGA").count()
     first = Response.objects.filter(assignment__study=study, label="A").count()
