@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +22,7 @@ from studies.models import Study
 from studies.protocols import REGISTRY, Block
 from studies.version import version
 
-from . import choice_report, exclusions, sentences, tables
+from . import choice_report, exclusions, newest, sentences, tables
 from .attrition import attrition
 from .claims import Claims, claims_of
 from .coding.flat import codings_sha256
@@ -145,6 +145,8 @@ def build_report(
     blocks: list[dict[str, Any]] = []
     if not hidden:
         blocks = _analyses(read, made, seed, problems, progress)
+        if alone := _of_newest(read):
+            blocks += newest.blocks(blocks, _analyses(alone, made, seed, problems, progress))
         settings = {"level": made["level"], "resamples": made["resamples"], "rng": generator(seed, "attrition")}
         if lost := attrition(read.assignments, read.applied, **settings):
             blocks.append(block_as_dict(lost))
@@ -265,8 +267,6 @@ def _analyses(
         "seed": seed, "level": parameters["level"], "resamples": parameters["resamples"], "star_scheme": parameters["star_scheme"],
         "tau": float(tau.settings.get("tau", 1.1)) if tau else 1.1,
         "is_after_tau": bool(tau and tau.excludes and tau.failed),
-        "is_amended": len({v for v in frame["design_version"] if v == v}) > 1,
-        "latest_version": max((version["version"] for version in read.versions), default=None),
         "claims": read.claims,
     }  # fmt: skip
     live: dict[str, list[Any]] = {}
@@ -293,6 +293,19 @@ def _analyses(
                 {"row": f"protocol {slug}", "column": "", "text": f"its analysis failed ({type(error).__name__})"}
             )
     return blocks
+
+
+def _of_newest(read: Read) -> Read | None:
+    """What the newest version of an amended design brought; None where all that was submitted is of one version."""
+    assignments = read.assignments
+    if not newest.is_amended(assignments.loc[assignments["is_submitted"], "design_version"]):
+        return None
+    theirs = assignments[assignments["design_version"] == read.versions[-1]["version"]]
+    those = theirs["assignment"]
+    claims = read.claims and replace(read.claims, rows=read.claims.rows[read.claims.rows["assignment"].isin(those)])
+    return replace(
+        read, responses=read.responses[read.responses["assignment"].isin(those)], assignments=theirs, claims=claims
+    )
 
 
 def _marked(read: Read) -> "DataFrame":
@@ -340,7 +353,9 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
         say("origins", f"The answers are those of {whose}{'' if len(parameters['origins']) > 1 else ' alone'}.")
     if len(read.versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in read.versions)
-        say("amended", f"The design was amended ({shares}). The result without the earlier versions stands below.")
+        is_beside = any(block["name"] == newest.NAME for block in blocks)
+        beside = " The planned comparisons without the earlier versions stand below." if is_beside else ""
+        say("amended", f"The design was amended ({shares}).{beside}")
     if read.retired:
         about = read.responses[read.responses["item"].isin(read.retired) & read.responses["is_submitted"]]
         n = len(read.retired)
@@ -411,7 +426,7 @@ def _tables(result: Mapping[str, Any], read: Read) -> list[tables.Table]:
         tables.coherence(blocks),
         *tables.ranking(blocks),
         tables.reliability(blocks),
-        tables.versions(blocks),
+        newest.newest_table(blocks),
         tables.exposure_levels(blocks),
         tables.simple(blocks, "spa.exposures", "exposures", "What more exposure changes", "sure"),
         every_method,

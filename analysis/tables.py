@@ -21,7 +21,6 @@ METHOD_NAMES = {
     "spa.pair.tau_symmetric": "after leaving out by tau, both sides",
     "spa.pair.by_batch": "clustered by batch",
     "spa.pair.equivalence": "equivalence (two one-sided t tests)",
-    "spa.pair.latest_version": "newest version of the design alone",
     "rating.superiority": "ratings: probability of superiority",
     "rating.superiority.cluster_means": "ratings: superiority, mean of annotators' means",
     "rating.superiority.equivalence": "ratings: equivalence of superiority",
@@ -775,25 +774,6 @@ def exposure_levels(blocks: Blocks) -> Table | None:
         "p adjusted (Holm) over the m of one comparison. Conviction is the distance from 50 %; noise alone inflates it."
     )
     return table("exposure_levels", "The stated chance by what was seen", columns, rows, "sure", note) if rows else None
-
-
-def versions(blocks: Blocks) -> Table | None:
-    """The result without the earlier versions of the design, where it was amended."""
-    rows = []
-    for estimate in estimates_of(blocks, "spa.pairs"):
-        latest = next((o for o in estimate["sensitivity"] if o["analysis"] == "spa.pair.latest_version"), None)
-        if latest:
-            rows.append(
-                {"contrast": label_of(contrast_of(estimate), True), "all": estimate["estimate"], "all_n": estimate["n"],
-                 "latest": latest["estimate"], "interval": apa.ends_of(latest), "n": latest["n"], "reason": latest["reason"]}
-            )  # fmt: skip
-    columns = (
-        "contrast|Comparison|text; all|P[x > y], all versions|fine_probability; all_n|n|integer; latest|newest version alone|fine_probability; "
-        "interval|95% CI|fine_interval; n|n, newest|integer; reason|Undefined because|text"
-    )
-    return (
-        table("versions", "The result without earlier versions of the design", columns, rows, "sure") if rows else None
-    )
 
 
 def warnings(blocks: Blocks) -> Table | None:

@@ -239,7 +239,7 @@ def test_the_result_without_earlier_versions_stands_beside_it():
     result = report(closed(study))
     rows = table(result, "versions")["rows"]
     assert [(row["all_n"], row["n"]) for row in rows] == [(16, 8), (16, 8)]
-    assert rows[0]["latest"] < rows[0]["all"]
+    assert rows[0]["newest"] < rows[0]["all"]
     assert "amended" in {notice["code"] for notice in result["notices"]}
 
 

@@ -135,9 +135,6 @@ def _pairs(one: Answers, attrs: Mapping[str, Any]) -> tuple[list["Estimate"], li
                 analysis="spa.pair.equivalence", estimand=estimate.estimand,
             )  # fmt: skip
             estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
-        latest = _of_latest_version(kept, values[:, column], attrs)
-        if latest is not None:
-            estimate = replace(estimate, sensitivity=(*estimate.sensitivity, latest))
         recommended.append(_named(estimate, compared))
     kept = one.chosen(one.people["is_kept_paper"].to_numpy(bool))
     paper = []
@@ -148,19 +145,6 @@ def _pairs(one: Answers, attrs: Mapping[str, Any]) -> tuple[list["Estimate"], li
         estimate = spa.pair_paper(asked, is_after_tau=attrs["is_after_tau"], level=level)
         paper.append(_named(replace(estimate, estimand=estimand) if estimand else estimate, compared))
     return recommended, paper
-
-
-def _of_latest_version(one: Answers, values, attrs: Mapping[str, Any]) -> "Estimate | None":
-    """The estimate from those alone who answered the newest version of the design; None where there is but one."""
-    from analysis.stats import basic, spa
-
-    versions = one.people["design_version"].to_numpy(float)
-    if not attrs["is_amended"]:
-        return None
-    return basic.one_sample(
-        values[versions == attrs["latest_version"]], null=0.5, level=attrs["level"], bounds=spa.BOUNDS,
-        analysis="spa.pair.latest_version", estimand="the same, from those who answered the newest version of the design",
-    )  # fmt: skip
 
 
 def _judged(

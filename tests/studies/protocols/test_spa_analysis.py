@@ -11,7 +11,7 @@ from tests.builders import add_spa, draft_study
 pytestmark = pytest.mark.django_db
 
 ATTRS = {
-    "seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1", "tau": 1.1, "is_after_tau": False, "is_amended": False, "latest_version": 1,
+    "seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1", "tau": 1.1, "is_after_tau": False,
 }  # fmt: skip
 XY = [70, 80, 65, 30, 55, 90]
 YX = [30, 25, 45, 20, 50, 40]
