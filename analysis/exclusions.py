@@ -51,10 +51,6 @@ class Material:
     def submitted(self) -> list[int]:
         return self.assignments.loc[self.assignments["is_submitted"], "assignment"].tolist()
 
-    def by_assignment(self, frame: "DataFrame | None" = None) -> dict[int, "DataFrame"]:
-        rows = self.responses if frame is None else frame
-        return dict(iter(rows.groupby("assignment", sort=False)))
-
 
 @dataclass(slots=True)
 class Flags:
