@@ -19,6 +19,7 @@ from studies import jobs
 from studies.models import Job, Study, StudyMember
 
 from . import apa, tables
+from .flat import COUNTED
 from .latex import latex
 from .models import AnalysisRun, Figure
 from .permissions import is_blind
@@ -116,7 +117,9 @@ def share(request, code):
         for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
     ]
     design = study.designs.defer("canonical").order_by("version").last()
-    context = {"study": study, "runs": runs, "design": design, "is_blind": is_blind(study)}
+    found = Assignment.objects.filter(study=study)
+    is_played = found.filter(origin="robot").exists() and not found.filter(origin__in=COUNTED).exists()
+    context = {"study": study, "runs": runs, "design": design, "is_blind": is_blind(study), "is_played": is_played}
     return render(request, "report/share.html", context)
 
 

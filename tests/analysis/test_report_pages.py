@@ -110,6 +110,24 @@ def test_no_archive_is_offered_while_the_study_is_blind(client, owner):
     assert address("bundle", study) in page and "No analysis has been run yet" in page
 
 
+@pytest.mark.parametrize(
+    ("origins", "is_theirs"), [(("robot",), True), (("robot", "live"), False), (("robot", "imported"), False)]
+)
+def test_where_robots_alone_answered_the_files_hold_what_they_said(client, study, owner, origins, is_theirs):
+    Assignment.objects.filter(study=study).update(origin="robot")
+    first = Assignment.objects.filter(study=study).first()
+    Assignment.objects.filter(pk=first.pk).update(origin=origins[-1])
+    client.force_login(owner)
+    page = client.get(address("share", study)).content.decode()
+    assert ("Nobody but robots" in page, "Answers of robots" in page) == (is_theirs, not is_theirs)
+    for name in EXPORTS:
+        (link,) = re.findall(rf'href="({address(name, study)}[^"]*)" download', page)
+        assert link.endswith("?origin=robot") == (is_theirs and "items" not in name and "codebook" not in name)
+        rows = client.get(link).getvalue()
+        if name == "api-export-assignments.csv":
+            assert len(rows.splitlines()) == 1 + (12 if is_theirs else 1)
+
+
 def test_the_form_says_whose_answers_there_are(client, study, owner):
     Assignment.objects.filter(pk=Assignment.objects.filter(study=study).first().pk).update(origin="robot")
     client.force_login(owner)
