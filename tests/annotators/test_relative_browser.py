@@ -37,7 +37,7 @@ def test_the_page_is_accessible_in_each_state_and_answered_by_keyboard(visit):
     page.keyboard.press("ArrowLeft")
     assert page.get_by_label("Story A is better").is_checked()
     person.go("s1.p2")
-    page.goto(page.url.replace("p2", "p1"))
+    page.goto(page.url.replace("s1.p2", "s1.p1"))
     look_at(page, "relative stored", wrong)
     assert page.locator("input[value='4']").is_checked() and page.locator("input[value='4']").is_disabled()
     assert not wrong and not person.complaints
