@@ -9,6 +9,7 @@ from django.test import Client
 
 from annotators import pages, tasks
 from annotators.models import Assignment
+from annotators.record import standing_of
 from studies.models import Study
 from tests import builders, players
 from tests.analysis.answers import answer
@@ -65,6 +66,22 @@ def test_robots_tries_and_late_answers_say_nothing_of_the_time():
         is_late=True, released_at=late[0].submitted_at + timedelta(seconds=1), released_reason="expired"
     )
     assert tasks.note_usual_times() == 0
+
+
+def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes_after_it():
+    study = builders.draft_study(systems=("human", "gpt3"), prompts=8, instructions="")
+    builders.add_humanlike(study, position=1, m=2, keys=("source",))
+    training = builders.add_humanlike(study, position=2, m=2, purpose="training", keys=("source",))
+    for key in ("p000", "p001"):
+        builders.add_practice(training, list(study.prompts.get(key=key).outputs.order_by("pk"))[:1], "See.")
+    assignment = players.claimed(builders.launched(study), "w")
+    said = []
+    while key := standing_of(Assignment.objects.get(pk=assignment.pk)).next_key:
+        html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
+        said += re.findall(r'name="go" value="1">([^<]*)<', html)
+        players.answered(assignment, key)
+    assert said[-3:] == ["Go on", "Send these answers and go on", "Finish"]
+    assert Assignment.objects.get(pk=assignment.pk).submitted_at
 
 
 @pytest.mark.parametrize("last", ["survey", "spa", "rating"])
