@@ -30,7 +30,8 @@ VARIABLES: tuple[tuple[str, dict[str, tuple[str, str]]], ...] = (
                 "SQLite in HEVAL_HOME.", "none",
             ),
             "HEVAL_HOME": (
-                "The folder of an embedded heval: database, images, generated secrets. Made when absent, readable by its owner alone.",
+                "The folder of an embedded heval: database, images, generated secrets. Made when absent, readable by its owner alone. "
+                "One that was there keeps its mode: `heval doctor` tells whom it lets in.",
                 "`heval` in the user's data folder",
             ),
             "XDG_DATA_HOME": ("The user's data folder, where HEVAL_HOME is not set.", "`~/.local/share`"),

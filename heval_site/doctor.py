@@ -1,10 +1,13 @@
 """What is wrong with this installation, and what to do about it. Each check is a function; its docstring says what holds."""
 
+import os
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from shlex import quote
 
 from django.conf import settings
 from django.core.cache import cache
@@ -107,14 +110,24 @@ def _settings() -> Finding:
 
 @check("secrets")
 def _secrets() -> Finding:
-    """Both keys are long and differ; the embedded files are the owner's alone. (A key that is not stops the start.)"""
-    for name in ("secret_key", "pseudonym_key"):
-        path = settings.HEVAL_HOME / name
-        if settings.EMBEDDED and path.exists() and path.stat().st_mode & 0o077:
-            return Finding(FAILED, f"others on this machine can read {path}", f"Run: chmod 600 {path}")
+    """Both keys are long and differ; the embedded files, and their folder, are the owner's alone. (A key that is not stops the start.)"""
+    if settings.EMBEDDED and os.name == "posix" and (found := _open_to_others(settings.HEVAL_HOME)):
+        # Members of a group may have been let in on purpose, to the folder and what no mode of its own keeps from them.
+        is_grave = any(mode & (0o007 if path == settings.HEVAL_HOME else 0o077) for path, mode in found.items())
+        fixes = [f"chmod {'700' if path == settings.HEVAL_HOME else '600'} {quote(str(path))}" for path in found]
+        words = f"others on this machine can read {' and '.join(map(str, found))}"
+        return Finding(FAILED if is_grave else WARNING, words, f"Run: {'; '.join(fixes)}")
     return Finding(
         OK, "SECRET_KEY and PSEUDONYM_KEY are long and differ; keep copies, the second links people to their answers"
     )
+
+
+def _open_to_others(home: Path) -> dict[Path, int]:
+    """The folder, and the files of keys in it, that somebody beside their owner may open: with their modes. A folder that was there before
+    heval keeps the mode it had, and the database in it is as readable as the folder lets it be."""
+    paths = [home, *(home / name for name in ("secret_key", "pseudonym_key"))]
+    modes = {path: path.stat().st_mode for path in paths if path.exists()}
+    return {path: mode for path, mode in modes.items() if mode & 0o077}
 
 
 @check("site address")

@@ -99,6 +99,28 @@ def test_the_doctor_finds_an_ailment_and_names_a_remedy(well, monkeypatch, name)
     assert checks[name]["status"] == "failed" and len(checks[name]["fix"]) > 10
 
 
+@pytest.mark.parametrize("folder, file, status, fix", [
+    (0o700, 0o600, "ok", ""), (0o755, 0o600, "failed", "chmod 700 '{home}'"), (0o701, 0o600, "failed", "chmod 700 '{home}'"),
+    (0o750, 0o600, "warning", "chmod 700 '{home}'"), (0o700, 0o640, "failed", "chmod 600 '{home}/pseudonym_key'"),
+    (0o755, 0o644, "failed", "chmod 700 '{home}'; chmod 600 '{home}/pseudonym_key'"),
+])  # fmt: skip
+def test_the_doctor_tells_whom_an_older_home_lets_in(well, settings, tmp_path, folder, file, status, fix):
+    home = tmp_path / "my home"
+    home.mkdir()
+    for name in ("secret_key", "pseudonym_key"):
+        (home / name).write_text("x")
+        (home / name).chmod(0o600)
+    (home / "pseudonym_key").chmod(file)
+    home.chmod(folder)
+    settings.EMBEDDED, settings.HEVAL_HOME = True, home
+    found = examined()[2]["secrets"]
+    assert found["status"] == status
+    assert found["fix"] == (f"Run: {fix.format(home=home)}" if fix else "")
+    # Where the database and the keys are the deployment's, nothing lies there.
+    settings.EMBEDDED = False
+    assert examined()[2]["secrets"]["status"] == "ok"
+
+
 def test_the_doctor_finds_a_setting_that_is_wrong(well, settings):
     settings.SITE_URL, settings.ALLOWED_HOSTS = "https://eval.example.org", ["localhost"]
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
