@@ -58,10 +58,11 @@ def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``reserved``: took a place and has sent no page yet; ``started``: sent at least one."""
+    """``free``: nobody holds it, robots neither; ``reserved``: took a place and has sent no page yet; ``started``: sent at least one."""
 
     name: str
     wanted: int = 0
+    free: int = 0
     reserved: int = 0
     started: int = 0
     submitted: int = 0
@@ -71,8 +72,8 @@ class Places:
     released: tuple[tuple[str, int], ...] = ()
 
     @property
-    def free(self) -> int:
-        return max(0, self.wanted - self.reserved - self.started - self.submitted)
+    def held_by_robots(self) -> int:
+        return self.wanted - self.free - self.reserved - self.started - self.submitted
 
 
 _COUNTS = {
@@ -100,13 +101,14 @@ def places(study: Study) -> tuple[Places, list[Places]]:
     for row in gone:
         reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
         released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
-    wanted = dict(
-        study.batches.filter(number__lt=min(study.open_to, TEST_NUMBERS)).order_by()
-        .values_list("arm").annotate(n=Sum("wanted"))
-    )  # fmt: skip
+    opened = study.batches.filter(number__lt=min(study.open_to, TEST_NUMBERS)).order_by().values_list("arm")
+    there = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
     arms = [
         Places(
-            arm.name, wanted.get(arm.pk, 0), **counts.get(arm.pk, {}), released=tuple(sorted(released.get(arm.pk, ())))
+            arm.name,
+            *there.get(arm.pk, (0, 0)),
+            **counts.get(arm.pk, {}),
+            released=tuple(sorted(released.get(arm.pk, ()))),
         )
         for arm in study.arms.all()
     ]
@@ -118,7 +120,8 @@ def places(study: Study) -> tuple[Places, list[Places]]:
     for rows in released.values():
         for reason, n in rows:
             all_released[reason] = all_released.get(reason, 0) + n
-    return Places("all", sum(wanted.values()), **total, released=tuple(sorted(all_released.items()))), arms
+    wanted, free = (sum(column) for column in zip(*there.values(), strict=True)) if there else (0, 0)
+    return Places("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +132,13 @@ class Day:
 
 
 def days(study: Study) -> list[Day]:
-    """Arrivals and submissions of each day (UTC), the last thirty with any."""
+    """Places taken and submissions in time of each day (UTC), the last thirty with any."""
     mine = _live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
     claimed = dict(mine.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
     submitted = dict(
-        mine.filter(submitted_at__isnull=False).values_list(TruncDate("submitted_at")).annotate(n=Count("pk"))
+        mine.filter(submitted_at__isnull=False, is_late=False)
+        .values_list(TruncDate("submitted_at"))
+        .annotate(n=Count("pk"))
     )
     found = [Day(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
     return found[-30:]

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils.html import escape
 
+from studies import lifecycle
 from studies.admin import acts
 from studies.admin.access import EDIT, LOOK, ReadOnly, may, study_or_404
 from studies.lifecycle import NotNow
@@ -84,6 +85,7 @@ class InquiryAdmin(ReadOnly):
             "acts": acts.offered(request, study),
             "per_hour_aim": study.wage_per_hour,
             "pay_warning": hourly.warning_of(study, hourly.arms_of(study)) if study.wage_per_hour else "",
+            "is_capped": study.cap is not None and lifecycle.open_places(study) >= study.cap,
         }
         return acts.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
 

@@ -82,6 +82,48 @@ def test_tries_and_robots_are_not_counted(study):
     assert monitor.progress_of([study.pk]) == {study.pk: monitor.Progress(0, None, 1)}
 
 
+def test_a_place_that_a_robot_holds_is_not_free_for_anybody(client, study):
+    players.submitted(study, "1", origin="robot")
+    players.claimed(study, "2", origin="robot")
+    players.submitted(study, "3")
+    total, (arm,) = monitor.places(study)
+    for row in (total, arm):
+        assert (row.wanted, row.free, row.submitted, row.held_by_robots) == (4, 1, 1, 2)
+    page = collecting(client, study).content.decode()
+    assert "1 robot answered too; robots are not counted here, and hold 2 of the places." in page
+    players.submitted(study, "4")
+    # What the page calls free is what the door gives.
+    assert monitor.places(study)[0].free == 0
+    assert assign.claim_batch(study, assign.annotator_of("panel", "5")).outcome != "claimed"
+
+
+def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study):
+    late = players.submitted(study, "1")
+    Assignment.objects.filter(pk=late.pk).update(released_at=F("submitted_at"), released_reason="expired", is_late=True)
+    Batch.objects.filter(pk=late.batch_id).update(claimed=0)
+    players.submitted(study, "2")
+    total, _ = monitor.places(study)
+    assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
+    assert sum(day.submitted for day in monitor.days(study)) == total.submitted
+    assert sum(day.claimed for day in monitor.days(study)) == 2
+    page = collecting(client, study).content.decode()
+    assert "<b>1</b> of 4" in page and "1 person<" in page and ">Took a place</th>" in page
+
+
+def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
+    study = builders.choice_study(by=owner, m=1, target_n=4, target_cap=6, target_kind="kept")
+    first = players.submitted(study, "1")
+    exclude([first], "too_fast", owner, reopen=True)  # five places of six
+    last = study.batches.order_by("number").last()
+    Batch.objects.create(study=study, arm=last.arm, number=last.number + 1, wanted=1, origin="top_up")
+    Study.objects.filter(pk=study.pk).update(open_to=last.number + 2)
+    page = collecting(client, study).content.decode()
+    assert "Of 1 person the place was opened again for somebody else." in page and "The cap of" not in page
+    exclude([players.submitted(study, "2")], "too_fast", owner, reopen=True)
+    page = collecting(client, study).content.decode()
+    assert "Of 2 people the place was opened again for somebody else. The cap of 6 places is reached" in page
+
+
 def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study):
     players.submitted(study, "1", comment="The third <b>text</b> was cut off.")
     html = collecting(client, study).content.decode()
