@@ -52,7 +52,7 @@ def _cell(value: Any) -> Any:
 
 
 def report_of(study: Study) -> dict[str, Any]:
-    """By arm the quarters of minutes and of pay an hour; by link what is paid, ordered, due and to come, with fees."""
+    """By arm the quarters of minutes and of pay an hour; by link what is paid, ordered, due, owed and not written down yet, and to come, with fees."""
     links = list(study.recruitments.order_by("pk"))
     for one in links:
         one.study = study
@@ -78,7 +78,7 @@ def _arm(one: ArmPay) -> dict[str, Any]:
 
 def _link(recruitment) -> dict[str, Any]:
     money = money_of(recruitment)
-    sums = {name: _money(getattr(money, name)) for name in ("paid", "ordered", "due", "to_come", "total")}
+    sums = {name: _money(getattr(money, name)) for name in ("paid", "ordered", "due", "unwritten", "to_come", "total")}
     fees = [{"label": fee.label, "amount": _money(fee.amount), "source": fee.source} for fee in money.fees]
     return {"link": recruitment.key, "currency": money.currency, **sums, "fees": fees}
 

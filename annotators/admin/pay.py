@@ -64,9 +64,10 @@ class PayPages:
         links = list(study.recruitments.order_by("pk"))
         for one in links:
             one.study = study
+        sums = [(one, money.money_of(one)) for one in links]
         context = {
             "title": "Pay", "arms": arms, "chart": hourly.chart_of(arms, study.wage_per_hour), "warning": hourly.warning_of(study, arms),
-            "links": [(one, money.money_of(one)) for one in links],
+            "links": sums, "unwritten": any(one.unwritten for _, one in sums),
         }  # fmt: skip
         return acts.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 

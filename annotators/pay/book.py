@@ -87,8 +87,16 @@ def settle(recruitment: Recruitment, by=None, is_dry: bool = False) -> Settled:
     return told
 
 
+def unwritten(recruitment: Recruitment) -> Decimal:
+    """By how much a look would change what is paid, ordered and due. Reads alone, without a lock: a figure for a page."""
+    look = _Look(recruitment, None)
+    before = look.standing_sum()
+    look.find()
+    return look.standing_sum() - before
+
+
 class _Look:
-    """One look at a link's people, under its lock: four reads, whatever their number."""
+    """One look at a link's people, under its lock where it writes: four reads, whatever their number."""
 
     def __init__(self, recruitment: Recruitment, by):
         self.recruitment, self.by = recruitment, by
@@ -117,6 +125,16 @@ class _Look:
         self.changes: dict[str, list[int]] = defaultdict(list)
 
     def settle(self) -> Settled:
+        """Find what has to be written down, and write it."""
+        told = self.find()
+        Payment.objects.bulk_create(self.new, batch_size=500)
+        for state, pks in self.changes.items():
+            Payment.objects.filter(pk__in=pks).update(state=state, ended_at=Now())
+        _forget_who_left(self.recruitment)
+        return told
+
+    def find(self) -> Settled:
+        """What has to be written down; ``rows`` stand as they would then."""
         told = Settled(currency=self.terms.currency)
         for row in [row for rows in self.rows.values() for row in rows if row.state == State.ORDERED]:
             if row.order.state in ENDED:
@@ -129,13 +147,14 @@ class _Look:
         self._drop_all_but({one.pk for one in people})
         due = [row for row in self.new if row.state == State.DUE]
         told.due, told.amount = len(due), sum((row.amount for row in due), NOBODY)
-        Payment.objects.bulk_create(self.new, batch_size=500)
         told.paid = len(self.changes[State.PAID]) + len(self.new) - len(due)
         told.failed, told.cancelled = len(self.changes[State.FAILED]), len(self.changes[State.CANCELLED])
-        for state, pks in self.changes.items():
-            Payment.objects.filter(pk__in=pks).update(state=state, ended_at=Now())
-        _forget_who_left(self.recruitment)
         return told
+
+    def standing_sum(self) -> Decimal:
+        """Of what is due, ordered or paid, as the rows stand now."""
+        over = (State.FAILED, State.CANCELLED)
+        return sum((row.amount for rows in self.rows.values() for row in rows if row.state not in over), NOBODY)
 
     def _change(self, row: Payment, state: str) -> None:
         row.state = state

@@ -4,11 +4,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from django.db.models import Count, Q, Sum
+from django.utils import timezone
+
+from studies.models import Study
 
 from ..channels import REGISTRY
 from ..models import Assignment, Recruitment
+from ..monitor import progress_of
 from ..panels import Fee
 from ..panels.alerts import charged_of
+from . import book
 from .models import Payment
 from .promises import NOBODY, rewards_of
 
@@ -17,9 +22,10 @@ State = Payment.State
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """``due``: owed, not ordered. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: of all of these
+    """``due``: owed, not ordered. ``unwritten``: owed since the last look and not written down yet; below zero where more stands written down
+    than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: of all of these
     rewards, and of the bonuses among them, by published rates; else as the panel told them, of all until then; empty where nothing is known.
-    ``is_least``: fees may come that are not among them."""
+    ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
 
     currency: str
     paid: Decimal
@@ -30,10 +36,12 @@ class Money:
     to_come: Decimal
     fees: tuple[Fee, ...]
     is_least: bool = False
+    unwritten: Decimal = NOBODY
 
     @property
     def total(self) -> Decimal:
-        return self.paid + self.ordered + self.due + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
+        known = self.paid + self.ordered + self.due + self.unwritten
+        return known + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
 
 
 def bonuses_of(recruitment: Recruitment) -> list[Decimal]:
@@ -59,11 +67,9 @@ def money_of(recruitment: Recruitment) -> Money:
     rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
     sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
     reward = rewards_of(recruitment, recruitment.reward)[-1]
-    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
-        done=Count("pk", filter=Q(submitted_at__isnull=False))
-    )["done"]
-    wanted = recruitment.wanted or study.target_n or 0
-    to_come = max(0, wanted - came) if study.state != "closed" and not recruitment.stopped_at else 0
+    came, to_come = _people(recruitment)
+    is_open_ended = to_come is None
+    to_come = to_come or 0
     channel, people = REGISTRY.get(recruitment.channel), came + to_come
     fees = channel.fees(recruitment, reward, people) if channel and people and reward else ()
     fees += channel.bonus_fees(recruitment, bonuses_of(recruitment)) if channel else ()
@@ -73,5 +79,27 @@ def money_of(recruitment: Recruitment) -> Money:
     return Money(
         currency, sums.get(State.PAID, nothing)[1], sums.get(State.ORDERED, nothing)[1],
         sums.get(State.DUE, nothing)[1], sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, given,
-        is_least=bool(channel and channel.pays_by and not fees),
+        is_least=bool(channel and channel.pays_by and not fees) or is_open_ended,
+        unwritten=book.unwritten(recruitment) if channel else NOBODY,
     )  # fmt: skip
+
+
+def _people(recruitment: Recruitment) -> tuple[int, int | None]:
+    """How many finished who came by this link, and how many may still finish: while nobody new may come, those at work; None where
+    neither the link nor the study says how many are wanted. Another link's people fill the same study."""
+    study, now = recruitment.study, timezone.now()
+    counts = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
+        done=Count("pk", filter=Q(submitted_at__isnull=False)),
+        at_work=Count("pk", filter=Q(released_at=None, submitted_at=None)),
+    )
+    done, at_work = counts["done"], counts["at_work"]
+    if study.state == Study.State.CLOSED:
+        return done, 0
+    is_over = recruitment.stopped_at or (recruitment.closes_at and recruitment.closes_at < now)
+    if study.state == Study.State.CLOSING or is_over:
+        return done, at_work
+    left = [recruitment.wanted - done] if recruitment.wanted else []
+    if study.target_n:
+        progress = progress_of([study.pk]).get(study.pk)
+        left.append(study.target_n - (progress.submitted if progress else 0))
+    return done, max(at_work, min(left)) if left else None

@@ -49,7 +49,9 @@ def test_what_a_panel_takes_of_bonuses_is_part_of_what_a_link_costs(monkeypatch)
     recruitment = paying(study, "mturk")
     done = submitted(study, "a", recruitment=recruitment)
     before = money_of(recruitment)
-    assert [fee.amount for fee in before.fees] == [Decimal("0.50")] and before.total == Decimal("0.50")
+    assert [fee.amount for fee in before.fees] == [Decimal("0.50")]
+    # The reward is owed, though nobody has pressed "Look what is due now".
+    assert (before.due, before.unwritten, before.total) == (0, Decimal("2.50"), Decimal("3.00"))
     # An early end and a difference may be paid as a bonus too; what is over, or goes another way, costs no fee of a bonus.
     ended = {"ended_at": timezone.now()}
     bonus(done, "1.00", 1)
@@ -59,14 +61,15 @@ def test_what_a_panel_takes_of_bonuses_is_part_of_what_a_link_costs(monkeypatch)
     bonus(done, "0.25", 5, way="hand")
     found = money_of(recruitment)
     assert [fee.amount for fee in found.fees] == [Decimal("0.50"), Decimal("0.30")]
-    assert found.total == Decimal("1.75") + Decimal("0.80")
+    assert found.unwritten == Decimal("2.00")  # of the reward
+    assert found.total == Decimal("1.75") + Decimal("2.00") + Decimal("0.80")
     (link,) = pay_report.report_of(study)["links"]
-    assert [fee["amount"] for fee in link["fees"]] == ["0.50", "0.30"] and link["total"] == "2.55"
+    assert [fee["amount"] for fee in link["fees"]] == ["0.50", "0.30"] and link["total"] == "4.55"
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/pay/"
     page = client.get(address).content.decode()
     assert "<dt>Fee: 20 % of each bonus, at least 0.01 each</dt><dd>0.30 USD" in page
-    assert "others copied it on 2026-10-07" in page and "<b>2.55 USD</b>" in page
+    assert "others copied it on 2026-10-07" in page and "<b>4.55 USD</b>" in page
     # Whoever orders bonuses sees what comes on top before they type the sum.
     shown(recruitment, (done, "submitted"))
     monkeypatch.setattr(type(REGISTRY["mturk"]), "service", lambda self, recruitment, secrets: Pretend())

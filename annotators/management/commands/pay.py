@@ -28,8 +28,9 @@ class Command(BaseCommand):
             f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} taken back."
         )
         sums = money.money_of(recruitment)
+        unwritten = f" {sums.unwritten:.2f} not written down yet," if sums.unwritten else ""
         self.stdout.write(
-            f"In all: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due, {sums.to_come:.2f} to come."
+            f"In all: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} {sums.to_come:.2f} to come."
         )
         if options["dry_run"]:
             self.stdout.write("Nothing was written down.")
