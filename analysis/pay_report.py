@@ -73,6 +73,7 @@ def _arm(one: ArmPay) -> dict[str, Any]:
         **quarters,
         "below_declared": one.under,
         "without_active_time": one.uncounted,
+        "in_another_currency": one.elsewhere,
     }
 
 

@@ -146,12 +146,11 @@ def days(study: Study) -> list[Day]:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """From the first page to the last, and how long the page was in sight and used; ``per_hour`` by the first."""
+    """From the first page to the last, and how long the page was in sight and used."""
 
     n: int
     minutes: float | None
     active_minutes: float | None
-    per_hour: float | None
 
 
 def pace(study: Study) -> Pace:
@@ -159,24 +158,11 @@ def pace(study: Study) -> Pace:
     done = _live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
     )
-    rows = list(
-        done.order_by().annotate(active=Sum("visits__active_seconds")).values_list(
-            "started_at", "submitted_at", "active", "recruitment__reward", "batch__arm__reward"
-        )
-    )  # fmt: skip
-    minutes = [(end - start).total_seconds() / 60 for start, end, *_ in rows]
-    active = [seconds / 60 for _, _, seconds, *_ in rows if seconds]
-    hourly = []
-    for taken, (_, _, _, *rewards) in zip(minutes, rows, strict=True):
-        reward = next((one for one in (*rewards, study.reward) if one is not None), None)
-        if reward is not None and taken > 0:
-            hourly.append(float(reward) * 60 / taken)
-    return Pace(
-        len(rows),
-        median(minutes) if minutes else None,
-        median(active) if active else None,
-        median(hourly) if hourly else None,
-    )
+    times = done.order_by().annotate(active=Sum("visits__active_seconds"))
+    rows = list(times.values_list("started_at", "submitted_at", "active"))
+    minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows]
+    active = [seconds / 60 for _, _, seconds in rows if seconds]
+    return Pace(len(rows), median(minutes) if minutes else None, median(active) if active else None)
 
 
 def note_usual_time(study: Study) -> bool:

@@ -56,6 +56,7 @@ class InquiryAdmin(ReadOnly):
     def collecting(self, request, pk):
         study = study_or_404(request, pk)
         total, arms = monitor.places(study)
+        everybody, by_arm = hourly.pay_an_hour(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = may(request, study.pk, EDIT)
         inquiries = list(monitor.inquiries(study)[:200])
@@ -84,7 +85,8 @@ class InquiryAdmin(ReadOnly):
             "evidence": evidence,
             "acts": acts.offered(request, study),
             "per_hour_aim": study.wage_per_hour,
-            "pay_warning": hourly.warning_of(study, hourly.arms_of(study)) if study.wage_per_hour else "",
+            "everybody": everybody,
+            "pay_warning": hourly.warning_of(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.open_places(study) >= study.cap,
         }
         return acts.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)

@@ -95,6 +95,24 @@ def unwritten(recruitment: Recruitment) -> Decimal:
     return look.standing_sum() - before
 
 
+def _rejected_here() -> QuerySet[Verdict]:
+    """Where the panel is told of a rejection, or made it, what it shows of it counts; elsewhere the decision does."""
+    told_there = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
+    standing = Verdict.objects.filter(~Exists(told_there), kind=Verdict.Kind.REJECT, reversed_by=None)
+    return standing.exclude(category=Verdict.AT_PANEL)
+
+
+def rejected(assignments: QuerySet[Assignment]) -> set[int]:
+    """Those of them that are promised nothing any more, because their work was rejected."""
+    shown = PanelSubmission.objects.filter(assignment__in=assignments).order_by()
+    states: dict[int, set[str]] = defaultdict(set)
+    for pk, state in shown.filter(state__in=[APPROVED, REJECTED]).values_list("assignment", "state"):
+        states[pk].add(state)
+    for pk in _rejected_here().filter(assignment__in=assignments).values_list("assignment", flat=True):
+        states[pk].add(REJECTED)
+    return {pk for pk, found in states.items() if APPROVED not in found}
+
+
 class _Look:
     """One look at a link's people, under its lock where it writes: four reads, whatever their number."""
 
@@ -111,12 +129,8 @@ class _Look:
         for assignment, state, task in seen.values_list("assignment", "state", "task__external_id"):
             self.shown[assignment].add(state)
             self.task_of[assignment] = task or ""
-        # Where the panel is told of a rejection, or made it, what it shows of it counts; elsewhere the decision does.
-        told_there = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
-        rejected = Verdict.objects.filter(
-            ~Exists(told_there), kind=Verdict.Kind.REJECT, reversed_by=None, assignment__recruitment=recruitment
-        ).exclude(category=Verdict.AT_PANEL)
-        for assignment in rejected.values_list("assignment", flat=True):
+        decided = _rejected_here().filter(assignment__recruitment=recruitment)
+        for assignment in decided.values_list("assignment", flat=True):
             self.shown[assignment].add(REJECTED)
         published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=PanelOrder.State.DONE)
         told = published.order_by("pk").values_list("result", "values")

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from studies.models import Study
 
 from ..models import Assignment
+from . import book
 from .models import Payment
 from .promises import CENT, NOBODY
 
@@ -28,7 +29,8 @@ class Quartiles:
 @dataclass(frozen=True, slots=True)
 class ArmPay:
     """Those who submitted in time. ``uncounted``: whose page's script counted no active second, so that start to end stands for it;
-    ``under``: how many came to less an hour than was declared."""
+    ``under``: how many came to less an hour than was declared; ``elsewhere``: how many are paid in another currency than the study's,
+    whose pay an hour is in no figure here."""
 
     name: str
     n: int
@@ -36,6 +38,12 @@ class ArmPay:
     hourly: Quartiles | None
     uncounted: int = 0
     under: int | None = None
+    elsewhere: int = 0
+
+    @property
+    def compared(self) -> int:
+        """Of so many is the pay an hour told."""
+        return self.n - self.elsewhere
 
 
 def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
@@ -56,36 +64,75 @@ def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
     return Quartiles(at(1), at(2), at(3))
 
 
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """``pay`` is None where it came in another currency than the study's."""
+
+    arm: int | None
+    seconds: int
+    is_counted: bool
+    pay: Decimal | None
+
+
 def arms_of(study: Study) -> list[ArmPay]:
-    """By arm, in its order; two reads, whatever the number of people. What was written down for somebody counts, bonuses too; before
-    that, what their offer names."""
+    """By arm, in its order; few reads, whatever the number of people."""
+    return _arms(study, _people(study))
+
+
+def pay_an_hour(study: Study) -> tuple[ArmPay, list[ArmPay]]:
+    """Of everybody, and by arm."""
+    people = _people(study)
+    return _arm("all", people, study.wage_per_hour), _arms(study, people)
+
+
+def _people(study: Study) -> list[_Person]:
+    """What was written down for somebody counts, bonuses too; before that, what their offer names, if nobody has rejected their work."""
     done = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
     )
     stands = Payment.objects.filter(assignment__in=done).exclude(
         state__in=[Payment.State.FAILED, Payment.State.CANCELLED]
     )
-    paid = dict(stands.order_by().values_list("assignment").annotate(sum=Sum("amount")))
+    covering, on_top = Q(kind__in=Payment.COVERING), Q(kind=Payment.Kind.BONUS)
+    sums = stands.order_by().values_list("assignment")
+    paid = {
+        pk: (promised or NOBODY, bonus or NOBODY)
+        for pk, promised, bonus in sums.annotate(
+            promised=Sum("amount", filter=covering), bonus=Sum("amount", filter=on_top)
+        )
+    }
+    rejected = book.rejected(done)
     rows = (
         done.order_by()
         .annotate(active=Sum("visits__active_seconds"))
         .values_list(
-            "pk", "batch__arm", "started_at", "submitted_at", "active", "recruitment__reward", "batch__arm__reward"
+            "pk", "batch__arm", "started_at", "submitted_at", "active", "recruitment__currency", "recruitment__reward", "batch__arm__reward"
         )
-    )
-    people: dict[int | None, list[tuple[int, bool, Decimal]]] = {}
-    for pk, arm, start, end, active, *rewards in rows:
+    )  # fmt: skip
+    found = []
+    for pk, arm, start, end, active, currency, *rewards in rows:
         seconds = active or max(1, round((end - start).total_seconds()))
-        promised = next((one for one in (*rewards, study.reward) if one is not None), NOBODY)
-        people.setdefault(arm, []).append((seconds, bool(active), max(paid.get(pk, NOBODY), promised)))
-    return [_arm(arm.name, people.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
+        offered = next((one for one in (*rewards, study.reward) if one is not None), NOBODY)
+        covered, bonus = paid.get(pk, (NOBODY, NOBODY))
+        pay = bonus + (covered if pk in rejected else max(covered, offered))
+        found.append(
+            _Person(arm, seconds, bool(active), pay if (currency or study.currency) == study.currency else None)
+        )
+    return found
 
 
-def _arm(name: str, people: list[tuple[int, bool, Decimal]], wage: Decimal | None) -> ArmPay:
-    hourly = [pay * 3600 / seconds for seconds, _, pay in people]
+def _arms(study: Study, people: Sequence[_Person]) -> list[ArmPay]:
+    by_arm: dict[int | None, list[_Person]] = {}
+    for one in people:
+        by_arm.setdefault(one.arm, []).append(one)
+    return [_arm(arm.name, by_arm.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
+
+
+def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
+    hourly = [one.pay * 3600 / one.seconds for one in people if one.pay is not None]
     return ArmPay(
-        name, len(people), quartiles([Decimal(seconds) / 60 for seconds, *_ in people], TENTH), quartiles(hourly, CENT),
-        sum(not counted for _, counted, _ in people), sum(one < wage for one in hourly) if wage else None,
+        name, len(people), quartiles([Decimal(one.seconds) / 60 for one in people], TENTH), quartiles(hourly, CENT),
+        sum(not one.is_counted for one in people), sum(one < wage for one in hourly) if wage else None, len(people) - len(hourly),
     )  # fmt: skip
 
 
@@ -93,7 +140,7 @@ def warning_of(study: Study, arms: Sequence[ArmPay]) -> str:
     """What a researcher must know while people are still coming; '' where pay is as declared."""
     if not study.wage_per_hour:
         return ""
-    low = [one for one in arms if one.hourly and one.n >= WARNS_FROM and one.hourly.median < study.wage_per_hour]
+    low = [one for one in arms if one.hourly and one.compared >= WARNS_FROM and one.hourly.median < study.wage_per_hour]
     if not low:
         return ""
     said = ", ".join(

@@ -6,13 +6,16 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from analysis import pay_report
+from annotators import assign
 from annotators.exclude import replace
-from annotators.models import Assignment, Payment, Recruitment, Verdict
+from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
 from annotators.pay import book
+from annotators.pay.hourly import arms_of, pay_an_hour, warning_of
 from annotators.pay.money import money_of
 from studies import lifecycle
 from studies.models import Study
@@ -126,3 +129,75 @@ def test_parts_of_one_person_are_not_called_people():
     submitted(study, "a", recruitment=link)
     page = text(logged_in(user("owner")).get(f"/admin/annotators/recruitment/{link.pk}/pay/"))
     assert "(3 parts still to finish)" in page and "people still" not in page
+
+
+# Pay an hour
+
+
+def taking(assignment, seconds: int) -> Assignment:
+    visits = PageVisit.objects.filter(assignment=assignment)
+    visits.update(active_seconds=0)
+    PageVisit.objects.filter(pk=visits.first().pk).update(active_seconds=seconds)
+    return assignment
+
+
+def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
+    study = spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
+    here, elsewhere = panel(study), panel(study, currency="JPY", reward=Decimal("400.00"))
+    taking(submitted(study, "a", recruitment=here), 900)
+    for person in "bcdef":
+        taking(submitted(study, person, recruitment=elsewhere), 1800)
+    everybody, (arm,) = pay_an_hour(study)
+    for one in (everybody, arm):
+        assert (one.n, one.compared, one.elsewhere, str(one.hourly.median), one.under) == (6, 1, 5, "10.00", 1)
+        assert str(one.minutes.median) == "30.0"
+    # One person is no reason to be alarmed.
+    assert warning_of(study, [arm]) == ""
+    client = logged_in(user("owner"))
+    page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
+    assert "1 of 1" in page and "5 in all are paid in another currency" in page
+    collecting = text(client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/"))
+    assert (
+        "10.00 USD (12.00 aimed at), by the time at work, bonuses with it, 1 person; 5 in another currency"
+        in collecting
+    )
+    Assignment.objects.filter(recruitment=here).update(recruitment=elsewhere)
+    page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
+    assert page.count('<td class="number">–</td>') == 2 and "6 in all are paid" in page
+    assert pay_report.report_of(study)["arms"][0] | {"minutes": None} == {
+        "arm": "all", "people": 6, "minutes": None, "per_hour": None, "below_declared": 0, "without_active_time": 0, "in_another_currency": 6,
+    }  # fmt: skip
+
+
+def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():
+    study = spa_study(user("owner"), target_n=12)
+    link = panel(study)
+    done = taking(submitted(study, "a", recruitment=link), 3600)
+    book.settle(again(link))
+    assert str(arms_of(study)[0].hourly.median) == "2.50"
+    book.add(again(link), [book.Extra(done, Decimal("1.00"), "thanks")], "bonus", user("owner"))
+    Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
+    assert str(arms_of(study)[0].hourly.median) == "4.00"
+    verdict = rejected(done)
+    book.settle(again(link))
+    assert str(arms_of(study)[0].hourly.median) == "1.00"  # the bonus stays
+    Verdict.objects.create(
+        assignment=done, kind="reverse", reverses=verdict, message="", evidence={}, by=user("colleague")
+    )
+    assert str(arms_of(study)[0].hourly.median) == "4.00"
+
+
+def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
+    study = spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
+    link = panel(study)
+    for n, seconds in enumerate((600, 900, 1500)):
+        done = taking(submitted(study, str(n), recruitment=link), seconds)
+        # Half of the time the page was out of sight.
+        Assignment.objects.filter(pk=done.pk).update(started_at=F("submitted_at") - timedelta(seconds=2 * seconds))
+    assign.withdraw(Assignment.objects.latest("pk"))
+    client = logged_in(user("owner"))
+    pages = [
+        text(client.get(f"/admin/annotators/{address}/"))
+        for address in (f"inquiry/study/{study.pk}/collecting", f"recruitment/study/{study.pk}/pay")
+    ]
+    assert "<dt>Pay an hour, median</dt><dd>10.00 USD (12.00 aimed at)" in pages[0] and "<b>10.00</b>" in pages[1]
