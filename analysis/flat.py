@@ -65,7 +65,7 @@ WHO = (
     Column("design_version", "integer", "The version of the design that the annotator saw; empty for a test of a draft."),
     Column("is_submitted", "boolean", "The annotator sent the last page."),
     Column("is_late", "boolean", "It was sent after its place had gone to somebody else, or after the study was closed."),
-    Column("is_withdrawn", "boolean", "The annotator withdrew; such rows come only when they are asked for."),
+    Column("is_withdrawn", "boolean", "The annotator withdrew; exports have such rows only when they are asked for."),
     Column("exclusion", "text", "Reasons of the standing exclusions that people decided, by semicolons; rules are not in it."),
 )  # fmt: skip
 PAGE = (
@@ -131,7 +131,8 @@ class Selection:
 
     @property
     def assignments(self) -> QuerySet:
-        return Assignment.objects.filter(study=self.study, origin__in=self.origins)
+        rows = Assignment.objects.filter(study=self.study, origin__in=self.origins)
+        return rows if self.withdrawn else rows.filter(withdrawn_at=None)
 
     @property
     def responses(self) -> QuerySet:

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from analysis.archive import archive_blocks
 from analysis.exports import BLOCKS
-from analysis.flat import Selection
+from analysis.flat import Selection, assignment_name
 from annotators.models import Assignment
 from studies.models import Study
 from tests.analysis.rest import analysis_of, api_of, body_of, closed_study, unguarded
@@ -77,7 +77,8 @@ def test_it_names_nobody_and_leaves_out_who_withdrew(study):
         assert assignment.code not in everything
         assert assignment.annotator.external_id not in everything
     assert len(archive.read("responses.jsonl").splitlines()) == 10
-    assert len(archive.read("assignments.jsonl").splitlines()) == 3
+    assert len(archive.read("assignments.jsonl").splitlines()) == 2
+    assert assignment_name(gone.code).encode() not in archive.read("assignments.csv")
 
 
 def test_a_design_that_was_changed_behind_the_guards_is_said_in_the_readme(study):

@@ -156,8 +156,12 @@ def test_who_withdrew_is_left_out_and_when_asked_for_has_no_name(study):
     assert {(row["is_erased"], row["value"], row["text"], row["choice"]) for row in withdrawn} == {
         (True, None, None, None)
     }
-    seats = json_rows(export("assignments", "jsonl", Selection(study)))
+    seats = json_rows(export("assignments", "jsonl", Selection(study, withdrawn=True)))
     assert [row["annotator"] is None for row in seats] == [True, False, False]
+    # Who answered, as what they answered.
+    stayed = json_rows(export("assignments", "jsonl", Selection(study)))
+    assert stayed == [row for row in seats if not row["is_withdrawn"]] and len(stayed) == 2
+    assert [exports.count_of("assignments", Selection(study, withdrawn=asked)) for asked in (False, True)] == [2, 3]
 
 
 def test_a_full_study_has_an_assignment_without_a_batch(study):

@@ -119,7 +119,7 @@ def test_where_robots_alone_answered_the_files_hold_what_they_said(client, study
     Assignment.objects.filter(pk=first.pk).update(origin=origins[-1])
     client.force_login(owner)
     page = client.get(address("share", study)).content.decode()
-    assert ("Nobody but robots" in page, "Answers of robots" in page) == (is_theirs, not is_theirs)
+    assert ("Nobody but robots" in page, "Robots, and people who withdrew" in page) == (is_theirs, not is_theirs)
     for name in EXPORTS:
         (link,) = re.findall(rf'href="({address(name, study)}[^"]*)" download', page)
         assert link.endswith("?origin=robot") == (is_theirs and "items" not in name and "codebook" not in name)
