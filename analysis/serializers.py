@@ -309,12 +309,17 @@ class DesignSerializer(serializers.Serializer):
 class ProgressSerializer(serializers.Serializer):
     state = serializers.CharField()
     target_n = serializers.IntegerField(allow_null=True)
-    places = serializers.IntegerField()
-    claimed = serializers.IntegerField()
-    started = serializers.IntegerField()
-    submitted = serializers.IntegerField()
-    released = serializers.IntegerField()
-    withdrawn = serializers.IntegerField()
+    counted = serializers.IntegerField(
+        help_text="Of target_n: submitted in time, and where it counts people kept, not replaced."
+    )
+    places = serializers.IntegerField(help_text="Open in all, those taken with the rest.")
+    free = serializers.IntegerField(help_text="Of these, held by nobody, robots neither.")
+    claimed = serializers.IntegerField(help_text="Live assignments that hold a place.")
+    started = serializers.IntegerField(help_text="Of these, to which a page was shown, those submitted with the rest.")
+    submitted = serializers.IntegerField(help_text="Of these, that were sent to the end.")
+    released = serializers.IntegerField(help_text="Live assignments that hold none any more, or found none.")
+    withdrawn = serializers.IntegerField(help_text="Whose person left the study, before the end or after it.")
+    late = serializers.IntegerField(help_text="Of those released, that were sent to the end afterwards.")
 
 
 class SampleCellSerializer(serializers.Serializer):

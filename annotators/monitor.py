@@ -9,7 +9,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from studies.models import TEST_NUMBERS, Study
@@ -58,7 +58,7 @@ def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``free``: nobody holds it, robots neither; ``reserved``: took a place and has sent no page yet; ``started``: sent at least one."""
+    """``free``: nobody holds it, robots neither; ``reserved``: took a place and was shown no page yet; ``started``: was shown one."""
 
     name: str
     wanted: int = 0
@@ -77,8 +77,8 @@ class Places:
 
 
 _COUNTS = {
-    "reserved": Count("pk", filter=Q(released_at=None, submitted_at=None, has_begun=False)),
-    "started": Count("pk", filter=Q(released_at=None, submitted_at=None, has_begun=True)),
+    "reserved": Count("pk", filter=Q(released_at=None, submitted_at=None, started_at=None)),
+    "started": Count("pk", filter=Q(released_at=None, submitted_at=None, started_at__isnull=False)),
     "submitted": Count("pk", filter=Q(released_at=None, submitted_at__isnull=False)),
     "excluded": Count("pk", filter=Q(is_excluded=True)),
     "replaced": Count("pk", filter=Q(released_at=None, replaced_at__isnull=False)),
@@ -88,8 +88,7 @@ _COUNTS = {
 
 def places(study: Study) -> tuple[Places, list[Places]]:
     """All places of the study that are open, and those of each arm."""
-    recorded = PageVisit.objects.filter(assignment=OuterRef("pk"), recorded_at__isnull=False)
-    mine = with_exclusion(_live(Assignment.objects.filter(study=study))).annotate(has_begun=Exists(recorded))
+    mine = with_exclusion(_live(Assignment.objects.filter(study=study)))
     counts = {row.pop("batch__arm"): row for row in mine.order_by().values("batch__arm").annotate(**_COUNTS)}
     released: dict[Any, list[tuple[str, int]]] = {}
     gone = (

@@ -9,10 +9,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotators import models as answers
-from annotators import sample
+from annotators import monitor, sample
 from studies import audit
 from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
-from studies.models import Arm, Batch, Design, Study, StudyMember
+from studies.models import Arm, Design, Study, StudyMember
 
 from .. import serializers as shapes
 from ..parameters import Parameter, page, paged, read_query, whole, words
@@ -126,18 +126,21 @@ class Progress(StudyView):
 
     @documented("Counts of places and assignments", shapes.ProgressSerializer)
     def get(self, request, code):
-        counted = answers.Assignment.objects.filter(study=self.study, origin="live")
+        mine = answers.Assignment.objects.filter(study=self.study, origin="live")
         kept = Q(released_at=None)
-        counts = counted.aggregate(
+        counts = mine.aggregate(
             claimed=models.Count("pk", filter=kept),
             started=models.Count("pk", filter=kept & Q(started_at__isnull=False)),
             submitted=models.Count("pk", filter=kept & Q(submitted_at__isnull=False)),
             released=models.Count("pk", filter=~kept),
             withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
         )
-        open_batches = Batch.objects.filter(study=self.study, number__lt=self.study.open_to)
-        places = open_batches.aggregate(n=models.Sum("wanted"))["n"] or 0
-        return Response({"state": self.study.state, "target_n": self.study.target_n, "places": places, **counts})
+        total, _ = monitor.places(self.study)
+        progress = monitor.progress_of([self.study.pk]).get(self.study.pk)
+        there = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
+        return Response(
+            {"state": self.study.state, "target_n": self.study.target_n, **there, **counts, "late": total.late}
+        )
 
 
 class Sample(StudyView):

@@ -48,12 +48,15 @@ def detail(assignment):
 
 def test_places_are_counted_by_where_they_stand(study):
     players.submitted(study, "1")
-    players.submitted(study, "2", until="s2.ask")
-    players.claimed(study, "3")
+    assign.begin(players.submitted(study, "2", until="s2.ask"))
+    looking = players.claimed(study, "3")
     gone = players.claimed(study, "4")
     assign.release(gone.pk, "returned")
     total, arms = monitor.places(study)
     assert (total.wanted, total.submitted, total.started, total.reserved, total.free) == (4, 1, 1, 1, 1)
+    # As everywhere: started is who was shown the first page.
+    assign.begin(looking)
+    assert (monitor.places(study)[0].started, monitor.places(study)[0].reserved) == (2, 0)
     assert total.released == (("returned", 1),)
     assert [(arm.name, arm.submitted, arm.free) for arm in arms] == [("all", 1, 1)]
 
