@@ -153,6 +153,8 @@ class _Look:
         for row in [row for rows in self.rows.values() for row in rows if row.state == State.ORDERED]:
             if row.order.state in ENDED:
                 self._change(row, ENDED[row.order.state])
+                if row.state == State.FAILED and row.kind == Kind.BONUS:
+                    self._again_by_hand(row)
         people = list(people_of(self.recruitment))
         for one in people:
             owed = owed_to(one, self.terms)
@@ -234,6 +236,15 @@ class _Look:
         if is_first and owed.outcome == OutcomePay.Outcome.SCREENED_OUT and Way.SCREEN_OUT in self.channel.pays_by:
             return Way.SCREEN_OUT
         return Way.BONUS if Way.BONUS in self.channel.pays_by else Way.HAND
+
+    def _again_by_hand(self, row: Payment) -> None:
+        """What somebody decided to give is no promise that a look would find missing: it is due once more where the panel refuses it."""
+        made = Payment(
+            assignment_id=row.assignment_id, kind=row.kind, number=_next(self.rows[row.assignment_id], row.kind), amount=row.amount,
+            currency=row.currency, way=Way.HAND, reason=row.reason, by=row.by,
+        )  # fmt: skip
+        self.rows[row.assignment_id].append(made)
+        self.new.append(made)
 
     def _listed(self, one: Assignment) -> Decimal:
         """What the panel pays for an approval: as it was published; where that was done at the panel, what this person was told."""

@@ -285,6 +285,26 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     assert not to_order(recruitment, service.can)
 
 
+def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
+    study = spa_study(user("owner"), target_n=12)
+    recruitment = recruitment_of(study)
+    done = submitted(study, "done", recruitment=recruitment)
+    shown(recruitment, (done, "approved"))
+    extra = Extra(done, Decimal("1.20"), "A long explanation.")
+    book.add(recruitment, [extra], "bonus", user("owner"))
+    order(recruitment, service.can, Decimal("1.20"), user("owner"))
+    service.faults = ["refused"]
+    send_due(recruitment, service, lambda *_: None)
+    assert book.unwritten(recruitment) == 0  # it stands as ordered, and will as due
+    assert [settle(recruitment).due for _ in range(2)] == [1, 0]
+    assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
+    by_hand = Payment.objects.latest("pk")
+    assert (by_hand.reason, by_hand.by) == (extra.reason, user("owner"))
+    # It is the same bonus, and may be taken back for good.
+    assert book.add(recruitment, [extra], "bonus", user("owner")) == 0
+    assert book.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment).due == 0
+
+
 def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = recruitment_of(study)
