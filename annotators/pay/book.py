@@ -87,12 +87,12 @@ def settle(recruitment: Recruitment, by=None, is_dry: bool = False) -> Settled:
     return told
 
 
-def unwritten(recruitment: Recruitment) -> Decimal:
-    """By how much a look would change what is paid, ordered and due. Reads alone, without a lock: a figure for a page."""
+def foreseen(recruitment: Recruitment) -> list[Payment]:
+    """What is due, ordered or paid, as it would stand after a look now. Reads alone, without a lock: for the figures of a page."""
     look = _Look(recruitment, None)
-    before = look.standing_sum()
     look.find()
-    return look.standing_sum() - before
+    over = (State.FAILED, State.CANCELLED)
+    return [row for rows in look.rows.values() for row in rows if row.state not in over]
 
 
 def _rejected_here() -> QuerySet[Verdict]:
@@ -166,11 +166,6 @@ class _Look:
         told.paid = len(self.changes[State.PAID]) + len(self.new) - len(due)
         told.failed, told.cancelled = len(self.changes[State.FAILED]), len(self.changes[State.CANCELLED])
         return told
-
-    def standing_sum(self) -> Decimal:
-        """Of what is due, ordered or paid, as the rows stand now."""
-        over = (State.FAILED, State.CANCELLED)
-        return sum((row.amount for rows in self.rows.values() for row in rows if row.state not in over), NOBODY)
 
     def _change(self, row: Payment, state: str) -> None:
         row.state = state

@@ -1,5 +1,7 @@
 """What a link has cost and will cost, with the panel's fees."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -44,11 +46,18 @@ class Money:
         return known + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
 
 
-def bonuses_of(recruitment: Recruitment) -> list[Decimal]:
-    """Each sum that was, is or will be paid as a bonus at the panel, whatever it is for: an early end and a difference are such too."""
-    rows = Payment.objects.filter(assignment__recruitment=recruitment, way=Payment.Way.BONUS)
-    standing = rows.filter(state__in=[State.DUE, State.ORDERED, State.PAID])
-    return list(standing.order_by("pk").values_list("amount", flat=True))
+def known_fees(recruitment: Recruitment, rows: Iterable[Payment], reward: Decimal, to_come: int) -> tuple[Fee, ...]:
+    """By the panel's published rates: of what ``rows`` say was, is or will be paid by approving or as a bonus at the panel, whatever it is
+    for (an early end and a difference are such too), and of the rewards of those who are to come."""
+    channel, rows = REGISTRY[recruitment.channel], list(rows)
+    rewards = Counter(row.amount for row in rows if row.way == Payment.Way.APPROVAL)
+    rewards[reward] += to_come
+    lines: dict[tuple[str, str], Decimal] = {}
+    for amount, people in sorted(rewards.items()):
+        for fee in channel.fees(recruitment, amount, people) if amount and people else ():
+            lines[fee.label, fee.source] = lines.get((fee.label, fee.source), NOBODY) + fee.amount
+    of_rewards = tuple(Fee(label, amount, source) for (label, source), amount in lines.items())
+    return of_rewards + channel.bonus_fees(recruitment, [row.amount for row in rows if row.way == Payment.Way.BONUS])
 
 
 def told_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
@@ -67,26 +76,25 @@ def money_of(recruitment: Recruitment) -> Money:
     rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
     sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
     reward = rewards_of(recruitment, recruitment.reward)[-1]
-    came, to_come = _people(recruitment)
-    is_open_ended = to_come is None
-    to_come = to_come or 0
-    channel, people = REGISTRY.get(recruitment.channel), came + to_come
-    fees = channel.fees(recruitment, reward, people) if channel and people and reward else ()
-    fees += channel.bonus_fees(recruitment, bonuses_of(recruitment)) if channel else ()
+    may_come = people_to_come(recruitment)
+    to_come = may_come or 0
+    channel = REGISTRY.get(recruitment.channel)
+    foreseen = book.foreseen(recruitment) if channel else []
+    fees = known_fees(recruitment, foreseen, reward, to_come) if channel else ()
     currency = recruitment.currency or study.currency
     given = fees or (told_fees(recruitment, currency) if channel else ())
     nothing = (0, NOBODY)
+    paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
     return Money(
-        currency, sums.get(State.PAID, nothing)[1], sums.get(State.ORDERED, nothing)[1],
-        sums.get(State.DUE, nothing)[1], sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, given,
-        is_least=bool(channel and channel.pays_by and not fees) or is_open_ended,
-        unwritten=book.unwritten(recruitment) if channel else NOBODY,
+        currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, given,
+        is_least=bool(channel and channel.pays_by and not fees) or may_come is None,
+        unwritten=book.total_of(foreseen) - (paid + ordered + due) if channel else NOBODY,
     )  # fmt: skip
 
 
-def _people(recruitment: Recruitment) -> tuple[int, int | None]:
-    """How many finished who came by this link, and how many may still finish: while nobody new may come, those at work; None where
-    neither the link nor the study says how many are wanted. Another link's people fill the same study."""
+def people_to_come(recruitment: Recruitment) -> int | None:
+    """How many may still finish who come by this link: while nobody new may come, those at work; None where neither the link nor the study
+    says how many are wanted. Another link's people fill the same study."""
     study, now = recruitment.study, timezone.now()
     counts = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         done=Count("pk", filter=Q(submitted_at__isnull=False)),
@@ -94,12 +102,12 @@ def _people(recruitment: Recruitment) -> tuple[int, int | None]:
     )
     done, at_work = counts["done"], counts["at_work"]
     if study.state == Study.State.CLOSED:
-        return done, 0
+        return 0
     is_over = recruitment.stopped_at or (recruitment.closes_at and recruitment.closes_at < now)
     if study.state == Study.State.CLOSING or is_over:
-        return done, at_work
+        return at_work
     left = [recruitment.wanted - done] if recruitment.wanted else []
     if study.target_n:
         progress = progress_of([study.pk]).get(study.pk)
         left.append(study.target_n - (progress.submitted if progress else 0))
-    return done, max(at_work, min(left)) if left else None
+    return max(at_work, min(left)) if left else None

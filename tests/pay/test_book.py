@@ -295,7 +295,8 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     order(recruitment, service.can, Decimal("1.20"), user("owner"))
     service.faults = ["refused"]
     send_due(recruitment, service, lambda *_: None)
-    assert book.unwritten(recruitment) == 0  # it stands as ordered, and will as due
+    assert [(row.kind, row.way, row.state) for row in book.foreseen(recruitment)][1:] == [("bonus", "hand", "due")]
+    assert Payment.objects.latest("pk").state == "ordered"
     assert [settle(recruitment).due for _ in range(2)] == [1, 0]
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
     by_hand = Payment.objects.latest("pk")

@@ -393,9 +393,7 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
         assert [told[name] for name in names] == [f"{getattr(money, name):.2f}" for name in names]
         text = " ".join(page.content.decode().split())
         currency = "EUR" if link == by_hand else "USD"
-        assert (
-            f"<dt>Paid</dt><dd>{sums['paid']:.2f} {currency}</dd>" in text and f"({n} parts still to finish)" in text
-        )
+        assert f"<dt>Paid</dt><dd>{sums['paid']:.2f} {currency}</dd>" in text and f"({n} parts still to finish)" in text
         assert f"{'at least ' if link == panel else ''}{money.total:.2f} {currency}</b>" in text
         due = [row for row in Payment.objects.filter(assignment__recruitment=link) if row.state == "due"]
         assert len(page.context["due"]) + page.context["n_approval"] == len(due) > 0
