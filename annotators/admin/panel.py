@@ -171,7 +171,7 @@ class PanelPages:
                 if export.is_valid():
                     looked = self._taken_in(request, recruitment, export)
                     if looked is not None and "take" in request.POST:
-                        messages.success(request, f"{looked.seen} submissions read.")
+                        messages.success(request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} read.")
                         return here
         status = 400 if secrets.errors or export.errors else 200
         return acts.render(

@@ -4,6 +4,7 @@ from decimal import Decimal, InvalidOperation
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
@@ -151,7 +152,8 @@ class PayPages:
         may_edit = may(request, recruitment.study_id, EDIT)
         due = book.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
         unsent = _unsent(recruitment)
-        by_hand = list(due.exclude(way=Payment.Way.APPROVAL)[:ROWS])
+        all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
+        by_hand = list(all_by_hand[:ROWS])
         can: frozenset[str] = frozenset()
         if may_edit and names_kept(recruitment):
             try:
@@ -162,13 +164,15 @@ class PayPages:
         ended = (
             book.payments_of(recruitment).exclude(state=Payment.State.DUE).select_related("assignment").order_by("-pk")
         )
+        ended_shown = list(ended[:ROWS])
         sums, channel = money.money_of(recruitment), REGISTRY[recruitment.channel]
         bonuses = [row.amount for row in orders if row.way == Payment.Way.BONUS]
         return {
             "title": "Pay", "recruitment": recruitment, "channel": channel, "may_edit": may_edit, "money": sums,
+            "due_more": _more(all_by_hand, by_hand), "ended_more": _more(ended, ended_shown),
             "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
             "n_approval": due.filter(way=Payment.Way.APPROVAL).count(), "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
-            "ended": [(row, receipt_of(row.assignment.code)) for row in ended[:ROWS]], "orders": orders, "orders_total": book.total_of(orders), "orders_fees": channel.bonus_fees(recruitment, bonuses),
+            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": book.total_of(orders), "orders_fees": channel.bonus_fees(recruitment, bonuses),
             "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
             "early": promises.lines_of(recruitment, sums.currency), "missing": promises.missing(recruitment),
@@ -187,6 +191,11 @@ def _unsent(recruitment: Recruitment) -> list[Payment]:
     rows = book.payments_of(recruitment).filter(assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL)
     rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
     return list(rows.select_related("assignment").order_by("pk")[:ROWS])
+
+
+def _more(rows: QuerySet[Payment], shown: list[Payment]) -> int:
+    """How many are not shown. Counted only where a page is full."""
+    return rows.count() - len(shown) if len(shown) == ROWS else 0
 
 
 def _amount(typed: str) -> Decimal:

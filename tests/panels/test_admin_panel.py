@@ -123,6 +123,9 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     text = "S1,W,submitted\nS2,V,returned\n"
     looked = exported(client, recruitment, text, "look").content.decode()
     assert "2 submissions in the file: 2 new, 0 changed, 2 found here, 1 place would go back" in looked
+    assert (
+        "1 submission in the file: 1 new" in exported(client, recruitment, "S1,W,submitted\n", "look").content.decode()
+    )
     assert not PanelSubmission.objects.exists()
     assert exported(client, recruitment, text).status_code == 302
     assert Assignment.objects.get(pk=back.pk).released_reason == "returned" and PanelSubmission.objects.count() == 2

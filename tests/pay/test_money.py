@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from analysis import pay_report
 from annotators import assign
+from annotators.admin import pay
 from annotators.exclude import replace
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
 from annotators.pay import book
@@ -129,6 +130,21 @@ def test_parts_of_one_person_are_not_called_people():
     submitted(study, "a", recruitment=link)
     page = text(logged_in(user("owner")).get(f"/admin/annotators/recruitment/{link.pk}/pay/"))
     assert "(3 parts still to finish)" in page and "people still" not in page
+
+
+def test_a_list_that_is_cut_says_so(monkeypatch):
+    monkeypatch.setattr(pay, "ROWS", 1)
+    study = spa_study(user("owner"), target_n=4)
+    link = panel(study)
+    for person in "abc":
+        submitted(study, person, recruitment=link)
+    client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{link.pk}/pay/"
+    assert "more: the sums above" not in text(client.get(address))
+    book.settle(again(link))
+    assert "And 2 more: the sums above" in text(client.get(address))
+    book.mark_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
+    page = text(client.get(address))
+    assert "more: the sums above" not in page and "And 1 older." in page
 
 
 # Pay an hour

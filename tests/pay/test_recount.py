@@ -8,6 +8,7 @@ import io
 import json
 from collections import Counter
 from decimal import Decimal
+from statistics import quantiles
 
 import pytest
 from django.core.management import call_command
@@ -42,7 +43,9 @@ from annotators.tries import try_out
 from annotators.verdicts.appeals import answer, open_appeal
 from annotators.verdicts.decide import reject, work_of_submission
 from studies import lifecycle
+from studies.admin import life
 from studies.copying import clone
+from studies.design import burdens
 from studies.models import Arm, Batch, Study, StudyMember
 from tests.admin_pages import logged_in
 from tests.analysis.rest import api_of
@@ -411,12 +414,6 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
     ] == [(int(row["number"]), row["amount"], row["state"]) for row in file]  # fmt: skip
 
 
-def middle(values) -> Decimal:
-    values = sorted(values)
-    half = len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
-
-
 def test_pay_an_hour_is_of_those_whom_its_words_name(world):
     study, panel, _ = world
     client = logged_in(user("owner"))
@@ -430,15 +427,47 @@ def test_pay_an_hour_is_of_those_whom_its_words_name(world):
         for one in people:
             active = sum(visit.active_seconds for visit in one.visits.all())
             seconds = active or max(1, round((one.submitted_at - one.started_at).total_seconds()))
-            got = sum(row.amount for row in one.payments.all() if row.state in STANDING)
+            got = sum((row.amount for row in one.payments.all() if row.state in STANDING), Decimal(0))
             assert got or one.pk in rejections or one.recruitment_id != panel.pk
             if one.recruitment_id == panel.pk:
                 hourly.append(got * 3600 / seconds)
         assert (figures.n, figures.compared, figures.elsewhere) == (len(people), len(hourly), len(people) - len(hourly))
-        assert figures.hourly.median == middle(hourly).quantize(Decimal("0.01"), "ROUND_HALF_UP")
+        quarters = [
+            one.quantize(Decimal("0.01"), "ROUND_HALF_UP") for one in quantiles(hourly, n=4, method="inclusive")
+        ]
+        assert [figures.hourly.low, figures.hourly.median, figures.hourly.high] == quarters
         assert figures.under == sum(one < 12 for one in hourly) > 0
         assert figures.uncounted == sum(not sum(visit.active_seconds for visit in one.visits.all()) for one in people)
     assert (collecting.context["pace"].n, collecting.context["everybody"].elsewhere) == (len(in_time(live(study))), 3)
+
+
+def test_what_batches_ask_is_read_off_their_placements(world):
+    """Words of every text that is shown, and of each prompt once; a quarter of a minute an answer; the arm's own pay."""
+    study = world[0]
+    found = {}
+    for batch in Batch.objects.filter(study=study):
+        items = [row.item for row in batch.placements.all()]
+        texts = [one.output.text for item in items for one in item.exposures.all()]
+        prompts = {item.prompt for item in items}
+        words = sum(
+            len(text.split()) for text in [*texts, *(text for one in prompts for text in (one.text, one.source))]
+        )
+        if words:
+            minutes = (
+                words / study.words_per_minute + 4 / 4
+            )  # one screening question, one pair asked both ways, one comment
+            reward = batch.arm.reward if batch.arm.reward is not None else study.reward
+            found[str(batch.number)] = (words, 4, pytest.approx(minutes), pytest.approx(float(reward) * 60 / minutes))
+    told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in burdens(study)}
+    assert told == found and len(found) > 18
+    loads = life.loads(study)
+    by_minutes = sorted(one.minutes for one in burdens(study))
+    assert [one.burden.minutes for one in loads] == [
+        by_minutes[0],
+        by_minutes[(len(by_minutes) - 1) // 2],
+        by_minutes[-1],
+    ]
+    assert all(one.is_below_wage == (one.burden.per_hour < 12) for one in loads)
 
 
 def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
