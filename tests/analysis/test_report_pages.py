@@ -132,7 +132,7 @@ def test_the_form_says_whose_answers_there_are(client, study, owner):
     Assignment.objects.filter(pk=Assignment.objects.filter(study=study).first().pk).update(origin="robot")
     client.force_login(owner)
     page = " ".join(client.get(address("analyses", study)).content.decode().split())
-    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted</span>', page)
+    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted and not withdrawn</span>', page)
     assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
 
 

@@ -13,6 +13,7 @@ from statistics import quantiles
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from analysis import tasks as analysis_tasks
@@ -439,6 +440,34 @@ def test_pay_an_hour_is_of_those_whom_its_words_name(world):
         assert figures.under == sum(one < 12 for one in hourly) > 0
         assert figures.uncounted == sum(not sum(visit.active_seconds for visit in one.visits.all()) for one in people)
     assert (collecting.context["pace"].n, collecting.context["everybody"].elsewhere) == (len(in_time(live(study))), 3)
+
+
+def test_what_a_panel_shows_stands_as_its_table_says(world):
+    """By the table of "Settle with a panel", of everybody whom the panel shows."""
+    panel, client = world[1], logged_in(user("owner"))
+    found = Counter()
+    for row in PanelSubmission.objects.all():
+        one = row.assignment
+        if row.state in ("approved", "rejected"):
+            found["approved or rejected"] += 1
+        elif row.state == "submitted" and one is None:
+            found["sent to the panel, unknown here"] += 1
+        elif row.state == "submitted" and one.submitted_at:
+            found["sent to both"] += 1
+        else:
+            found["given back or out of time"] += 1
+    told = client.get(f"/admin/annotators/recruitment/{panel.pk}/panel/").context
+    assert {what: n for n, what, _, _ in told["classes"]} == found and len(found) == 4
+    assert told["matched"] == len(told["matched_rows"]) == found["sent to both"] == told["to_approve"]
+    assert [words[0] for _, words, _, _, _ in told["people"]] == ["sent to the panel, unknown here"]
+
+
+def test_the_form_of_a_report_counts_whom_a_report_counts(world):
+    study, client = world[0], logged_in(user("owner"))
+    page = client.get(reverse("analyses", args=[study.code]))
+    stayed = Counter(one.origin for one in Assignment.objects.all() if one.submitted_at and not one.withdrawn_at)
+    assert {box.data["value"]: n for box, n in page.context["origins"]} == stayed
+    assert f"{stayed['live']} submitted and not withdrawn" in page.content.decode()
 
 
 def test_what_batches_ask_is_read_off_their_placements(world):
