@@ -122,10 +122,10 @@ def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
     Batch.objects.create(study=study, arm=last.arm, number=last.number + 1, wanted=1, origin="top_up")
     Study.objects.filter(pk=study.pk).update(open_to=last.number + 2)
     page = collecting(client, study).content.decode()
-    assert "Of 1 person the place was opened again for somebody else." in page and "The cap of" not in page
+    assert "1 place was opened again for somebody else." in page and "The cap of" not in page
     exclude([players.submitted(study, "2")], "too_fast", owner, reopen=True)
     page = collecting(client, study).content.decode()
-    assert "Of 2 people the place was opened again for somebody else. The cap of 6 places is reached" in page
+    assert "2 places were opened again for somebody else. The cap of 6 places is reached" in page
 
 
 def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study):
