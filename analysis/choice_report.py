@@ -245,7 +245,7 @@ def _agreement(blocks: Blocks) -> Table | None:
         "contrast|Comparison|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; observed|Observed agreement|percent; "
         "n|n|integer; unit|Unit|text; reason|Undefined because|text",
         rows, "sure",
-        "The paper prints kappa by side of the screen. Third labels, asked for where two differ, are left out. Low agreement about preferences is information about people, and no rule may use it.",
+        "The paper prints kappa by side of the screen. Third labels, asked for where two differ, are left out. Intervals resample items, not people: they are about these annotators. Low agreement about preferences is information about people, and no rule may use it.",
     )  # fmt: skip
 
 

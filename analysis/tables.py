@@ -689,7 +689,9 @@ def reliability(blocks: Blocks) -> Table | None:
     return table(
         "reliability", "Reliability and agreement",
         "where|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; n|n|integer; unit|Unit|text; reason|Undefined because|text",
-        rows, "sure", "Low agreement about preferences is information about people, and no rule may use it.",
+        rows, "sure",
+        "Low agreement about preferences is information about people, and no rule may use it. The interval of alpha resamples "
+        "outputs, not people: it is about these annotators.",
     )  # fmt: skip
 
 

@@ -6,7 +6,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import Pairable, mean_agreement, resampled_units
+from analysis.stats.agreement._counts import (
+    Pairable,
+    mean_agreement,
+    patterns_by_cluster,
+    resampled_units,
+)
 from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level, vector
 from analysis.stats.results import Estimate
 
@@ -20,6 +25,8 @@ def krippendorff_alpha(
     *,
     level_of_measurement: str | None = None,
     distance: npt.ArrayLike | Distance | None = None,
+    clusters: npt.ArrayLike | None = None,
+    cluster: str = "cluster",
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
@@ -36,6 +43,9 @@ def krippendorff_alpha(
     ((a - b) / (a + b))^2; `distance` a matrix (n_values, n_values) or a function of two values, symmetric,
     non-negative, 0 between equals (a squared one for an interval scale: nothing is squared here). `values` has shape
     (n_values,), ascending numbers for a level, anything the function takes for a distance. `n` counts pairable units.
+    `clusters` (n_units,) says which units do not vary by themselves, such as outputs that were ranked against one
+    another: they are resampled together, and `n_clusters` counts them; `cluster` is what one of them is called. The
+    raters are those that they are: the interval is about other units, not about other people.
     One value only, or nothing pairable: `not_identified`, with the percentage of agreement in detail.
 
     With n_uc ratings of value c among m_u of unit u and n_c in all N pairable ratings:
@@ -68,6 +78,7 @@ def krippendorff_alpha(
             "distance": None if distance is None else name,
             "level": level,
             "resamples": resamples,
+            **({} if clusters is None else {"resampled": cluster}),
         },
     }
     detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "marginals": marginals}
@@ -81,7 +92,8 @@ def krippendorff_alpha(
     def alphas(drawn: FloatArray) -> FloatArray:
         return _alphas(patterns, drawn, distances)
 
-    return resampled_units(float(estimate), weights, alphas, rng=rng, detail=detail, **common)
+    together = None if clusters is None else patterns_by_cluster(counts, clusters, patterns)
+    return resampled_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
 
 
 def _alphas(patterns: FloatArray, weights: FloatArray, distances: FloatArray | None) -> FloatArray:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, matrix
-from analysis.stats.bootstrap import percentile_estimate
+from analysis.stats.arrays import FloatArray, IntArray, codes, matrix
+from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
 from analysis.stats.results import Estimate
 
 
@@ -74,20 +74,45 @@ def checked_counts(counts: npt.ArrayLike) -> FloatArray:
     return table
 
 
+def patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray) -> FloatArray:
+    """How many units of each cluster have each of the `patterns` (P, k); shape (n_clusters, P).
+
+    `clusters` (n_units,) names the cluster of each row of `counts`. Clusters without a pairable unit are left out.
+    """
+    table = checked_counts(counts)
+    here = table.sum(axis=1) > 1
+    labels, _ = codes(np.asarray(clusters), "clusters", len(table))
+    inside, n_clusters = codes(labels[here], "clusters", int(here.sum()))
+    place = {tuple(row): number for number, row in enumerate(patterns.tolist())}
+    found = np.array([place[tuple(row)] for row in table[here].tolist()], dtype=np.int64)
+    held = np.bincount(inside * len(patterns) + found, minlength=n_clusters * len(patterns))
+    return held.reshape(n_clusters, len(patterns)).astype(np.float64)
+
+
 def resampled_units(
     estimate: float,
     weights: IntArray,
     statistic: Callable[[FloatArray], FloatArray],
     *,
     rng: np.random.Generator,
+    by_cluster: FloatArray | None = None,
     **common: Any,
 ) -> Estimate:
-    """The estimate with the percentile interval over resampled units; `weights` counts the units of each pattern."""
+    """The estimate with the percentile interval over resampled units; `weights` counts the units of each pattern.
+
+    With `by_cluster` (see `patterns_by_cluster`) whole clusters of units are resampled.
+    """
     n_units, level, resamples = int(weights.sum()), common["settings"]["level"], common["settings"]["resamples"]
-    common |= {"estimate": estimate, "n_clusters": n_units}
-    if n_units < 2:
-        return Estimate(status="n_lt_2", reason="one unit has no spread", **common)
-    drawn = rng.multinomial(n_units, weights / n_units, size=resamples).astype(np.float64)
+    n_clusters = n_units if by_cluster is None else len(by_cluster)
+    common |= {"estimate": estimate, "n_clusters": n_clusters}
+    if n_clusters < 2:
+        one = common["settings"].get("resampled") or "unit"
+        return Estimate(status="n_lt_2", reason=f"one {one} has no spread", **common)
+    if by_cluster is None:
+        drawn = rng.multinomial(n_units, weights / n_units, size=resamples).astype(np.float64)
+    else:
+        blocks = multinomial_weights(n_clusters, resamples, rng)
+        drawn = np.concatenate([block @ by_cluster for block in blocks])
     return percentile_estimate(statistic(drawn), level=level, **common)
 
 

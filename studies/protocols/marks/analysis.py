@@ -190,7 +190,7 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
         ("is_marked", "nominal", "which sentences hold an error"),
         ("worst", "ordinal", "how grave the worst error of a sentence is"),
     ):
-        checks.append(_alpha(parts["sentence"], parts[column], measured, "sentence", words, attrs))
+        checks.append(_alpha(parts["sentence"], parts[column], measured, "sentence", words, attrs, cluster="output"))
     if one.has_score:
         checks.append(
             _alpha(_joined(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", attrs)
@@ -208,13 +208,16 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
     return tuple(checks)
 
 
-def _alpha(units, values, measured, unit, words, attrs) -> "Estimate":
+def _alpha(units, values, measured, unit, words, attrs, cluster="") -> "Estimate":
+    """``cluster``: what is resampled, where a unit's name begins with its name."""
     from analysis.stats import agreement
 
     counts, points = agreement.count_table(units.to_numpy(object), values.to_numpy(float))
+    # The sentences of an output were read by the same people, and a bad output has more than one that is marked.
+    clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
     found = agreement.krippendorff_alpha(
         counts, points, level_of_measurement=measured, level=attrs["level"], rng=_rng(attrs, words), unit=unit,
-        analysis="marks.agreement",
+        analysis="marks.agreement", clusters=clusters, cluster=cluster,
     )  # fmt: skip
     return replace(found, estimand=f"Krippendorff's alpha: {words}")
 

@@ -143,7 +143,8 @@ def checks(estimates: Sequence[Any], judged: Any, suffix: str) -> dict[str, Any]
         "name": f"marks_checks{suffix}", "title": f"Whether people mark the same, and score as they mark ({judged.title})", "place": "sure", "rows": rows,
         "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        "note": "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers.",
+        "note": "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers. "
+        "Its interval resamples whole outputs, not people: it is about these annotators.",
     }  # fmt: skip
 
 

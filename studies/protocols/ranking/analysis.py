@@ -179,12 +179,14 @@ def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
     checks = []
     shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
-        counts, values = agreement.count_table(
-            (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object), shared["rank"].to_numpy(float)
-        )  # fmt: skip
+        outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
+        counts, values = agreement.count_table(outputs, shared["rank"].to_numpy(float))
+        # The ranks of a prompt have one sum: where one output is disputed another is too, so prompts are what is resampled.
+        prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
         checks.append(
             agreement.krippendorff_alpha(
-                counts, values, level_of_measurement="interval", level=level, rng=_rng(attrs, "alpha", one.title), unit="output"
+                counts, values, level_of_measurement="interval", clusters=prompts, cluster="prompt", level=level,
+                rng=_rng(attrs, "alpha", one.title), unit="output",
             )
         )  # fmt: skip
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}

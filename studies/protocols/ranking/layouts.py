@@ -96,7 +96,8 @@ def checks(estimates: Sequence[Any], suffix: str, title: str) -> dict[str, Any]:
         "name": f"ranking_checks{suffix}", "title": f"Agreement of the rankings ({title})", "place": "sure", "rows": rows,
         "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
         "reason|Undefined because|text",
-        "note": "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0.",
+        "note": "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0. "
+        "The interval of alpha resamples whole prompts, not people: it is about these annotators.",
     }  # fmt: skip
 
 

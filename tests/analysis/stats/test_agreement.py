@@ -83,6 +83,34 @@ def test_resampling_counts_is_resampling_units(level):
     assert_allclose(_alpha._alphas(patterns, drawn, distances)[0], direct.estimate, atol=1e-10)
 
 
+def test_units_that_do_not_vary_by_themselves_are_resampled_together():
+    """Every unit twice says no more than once: an interval over all of them would be 1 / sqrt(2) as wide."""
+    counts = rng(3).multinomial(3, [0.3, 0.3, 0.4], size=60)
+    common = {"level_of_measurement": "ordinal", "resamples": 9999, "rng": rng(4)}
+    once, twice = (
+        agreement.krippendorff_alpha(table, [1, 2, 3], **common) for table in (counts, np.repeat(counts, 2, 0))
+    )
+    together = agreement.krippendorff_alpha(
+        np.repeat(counts, 2, 0), [1, 2, 3], clusters=np.repeat(np.arange(60), 2), cluster="pair", **common
+    )
+    assert together.estimate == twice.estimate and (together.n, together.n_clusters) == (120, 60)
+    assert together.settings["resampled"] == "pair" and "resampled" not in once.settings
+    width, narrow, held = (found.interval.high - found.interval.low for found in (once, twice, together))
+    assert_allclose([narrow / width, held / width], [0.5**0.5, 1], rtol=0.05)
+    alone = agreement.krippendorff_alpha(
+        [[2, 1], [1, 2]], [1, 2], level_of_measurement="nominal", clusters=["p", "p"], cluster="pair", rng=rng()
+    )
+    assert (alone.status, alone.reason, alone.n) == ("n_lt_2", "one pair has no spread", 2)
+
+
+def test_clusters_of_units_with_one_rating_are_none():
+    counts = np.array([[2, 0], [1, 1], [1, 0], [0, 1]])
+    found = agreement.krippendorff_alpha(
+        counts, [1, 2], level_of_measurement="nominal", clusters=["q", "p", "r", "p"], resamples=99, rng=rng()
+    )
+    assert (found.n, found.n_clusters, found.detail["n_unpairable"]) == (2, 2, 2)
+
+
 def test_two_values_have_one_alpha_at_every_level():
     counts = rng(1).multinomial(5, [0.4, 0.6], size=20)
     found = {

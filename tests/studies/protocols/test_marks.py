@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -317,6 +318,35 @@ def test_the_report_counts_by_hand():
     # Of p1 and p2, two systems, six sentences each, by eight people or nine.
     assert marked.n == 24 and 0.9 < marked.estimate < 1 and marked.unit == "sentence" and grave.n == 24
     assert scores.unit == "output" and together.n == 8 and together.estimate > 0.8
+
+
+def test_the_interval_of_agreement_is_over_outputs():
+    """The sentences of an output were read by the same two people, and here they are disputed together or not at all."""
+    study = draft(systems=("alpha", "beta"), prompts=30)
+    Output.objects.filter(system__study=study).update(text="One is here. Two is there. Three is gone.")
+    section = study.sections.get()
+    sloppy = {prompt: prompt % 3 == 0 for prompt in range(30)}
+    both = [("style", 1, "1"), ("style", 1, "2"), ("style", 1, "3")]
+    judged = {
+        (person, prompt, system): (both if system == "beta" and not (person == 1 and sloppy[prompt]) else [], 50)
+        for person in (0, 1) for prompt in range(30) for system in ("alpha", "beta")
+    }  # fmt: skip
+    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    marked, _, scores, _ = blocks["marks.checks"].estimates
+    said = np.array([[(0.0, 0.0), (1.0, 0.0 if sloppy[n] else 1.0)] for n in range(30)]).reshape(60, 2)
+
+    def alpha_of(outputs):
+        rows = np.repeat(said[outputs], 3, axis=0)
+        shares = np.array([(rows == 1).mean(), (rows == 0).mean()])
+        expected = (1 - (shares**2).sum()) * rows.size / (rows.size - 1)
+        return 1 - (rows[:, 0] != rows[:, 1]).mean() / expected
+
+    assert marked.estimate == pytest.approx(alpha_of(np.arange(60))) and (marked.n, marked.n_clusters) == (180, 60)
+    assert (marked.settings["resampled"], "resampled" in scores.settings) == ("output", False)
+    rng = np.random.default_rng(0)
+    drawn = np.quantile([alpha_of(rng.integers(0, 60, 60)) for _ in range(1999)], [0.025, 0.975])
+    # Over sentences both ends would be nearer by .07 and .09.
+    assert (marked.interval.low, marked.interval.high) == pytest.approx(tuple(drawn), abs=0.035)
 
 
 def test_a_report_on_nothing_says_so():

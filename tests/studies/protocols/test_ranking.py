@@ -220,6 +220,28 @@ def test_agreement_is_over_items_that_several_ranked():
     assert blocks["ranking.strengths"].verdict["status"] == "separation"
 
 
+def test_the_interval_of_agreement_is_over_prompts():
+    """Who puts alpha last puts another first: two outputs of a prompt are disputed together or not at all."""
+    section = draft().sections.get()
+    apart = [(3, 2, 1) if prompt % 3 == 0 else (1, 2, 3) for prompt in range(36)]
+    frame = frame_of(section, [[(1, 2, 3)] * 36, apart], items=[f"s1.{prompt}" for prompt in range(36)])
+    blocks = {block.name: block for block in analyse(frame, [section])}
+    alpha = next(e for e in blocks["ranking.checks"].estimates if "krippendorff" in e.analysis)
+    ranks = np.array([[(1, 2, 3)] * 36, apart], float)  # annotators, prompts, systems
+
+    def alpha_of(prompts):
+        mine = ranks[:, prompts].reshape(2, -1)
+        every = mine.ravel()
+        expected = ((every[:, None] - every[None, :]) ** 2).sum() / (len(every) * (len(every) - 1))
+        return 1 - ((mine[0] - mine[1]) ** 2).mean() / expected
+
+    assert alpha.estimate == pytest.approx(alpha_of(np.arange(36))) and (alpha.n, alpha.n_clusters) == (108, 36)
+    rng = np.random.default_rng(0)
+    drawn = np.quantile([alpha_of(rng.integers(0, 36, 36)) for _ in range(999)], [0.025, 0.975])
+    # Over outputs both ends would be nearer by .08 and .13.
+    assert (alpha.interval.low, alpha.interval.high) == pytest.approx(tuple(drawn), abs=0.06)
+
+
 def test_a_report_on_nothing_or_on_one_ranking_says_so():
     section = draft().sections.get()
     alone = frame_of(section, [[(3, 2, 1)]])
