@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 CONDITIONS = tuple(Arm.Condition.values)
 AGREEMENT_RESAMPLES = 999
+# What each rule makes of two reviews: work is refused or not, whatever label says why.
+REFUSED = {
+    CodingSample.Rule.UNION: "Work is refused that either refuses.",
+    CodingSample.Rule.INTERSECTION: "Work is refused that both refuse, if not for the same reason.",
+    CodingSample.Rule.BOTH_COUNTED: "Work is refused that either refuses.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +99,18 @@ def read_samples(study: Study, origins: Iterable[str]) -> list[Sample]:
 
 
 def refused_work(samples: Sequence[Sample]) -> dict[int, str]:
-    """Assignments that reviewers refused, each with the reasons given. The newest sample that holds one decides."""
+    """Assignments that reviewers refused, each with the reasons given. The newest sample in which one was decided counts."""
     found: dict[int, str] = {}
     for sample in samples:
         if sample.kind != CodingSample.Kind.REJECTIONS:
             continue
         names = {label.key: label.name for label in sample.codebook.labels}
         for item in sample.pairs:
-            if sample.is_refused(item):
+            is_refused = sample.is_refused(item)
+            if is_refused:
                 reasons = sorted({names[key] for labels in sample.merged(item) or () for key in labels})
                 found[item.assignment] = f"reviewed: {', '.join(reasons)}"
-            else:
+            elif is_refused is not None:
                 found.pop(item.assignment, None)
     return found
 
@@ -162,6 +169,8 @@ def _coded_words(sample: Sample) -> str:
 
 
 def sample_rule(sample: Sample) -> str:
+    if sample.kind == CodingSample.Kind.REJECTIONS and sample.rule in REFUSED:
+        return REFUSED[sample.rule]
     label = CodingSample.Rule(sample.rule).label
     return f"{label[:1].upper()}{label[1:]}."
 
@@ -255,7 +264,7 @@ def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecid
         for condition, found in shares.items()
     ]
     parts = [f"c{place}|{name}|percent; i{place}|95% CI, {name}|interval" for place, name in enumerate(plain(names))]
-    waiting = f" {undecided} items wait for the third coder and do not count." if undecided else ""
+    waiting = f" {_waiting(undecided)}".rstrip()
     return {
         "name": f"coding_categories_{sample.number}", "title": f"What explanations speak of, by training (sample {sample.number})",
         "place": "sure", "rows": rows,
@@ -263,6 +272,12 @@ def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecid
         "note": f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
         f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
     }  # fmt: skip
+
+
+def _waiting(n: int) -> str:
+    if not n:
+        return ""
+    return f"{n} {'item waits' if n == 1 else 'items wait'} for the third coder and {'does' if n == 1 else 'do'} not count. "
 
 
 def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[dict[str, Any]]:
@@ -294,10 +309,11 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
         *sides, categories=[False, True], level=level, analysis="coding.refused", unit="annotator"
     )
     estimates.append(replace(refused, settings={**refused.settings, "sample": sample.number, "label": "any"}))
-    rows, shares = [], []
+    rows, shares, undecided = [], [], 0
     for condition in sample.conditions:
         decided = [sample.is_refused(item) for item in sample.pairs if item.condition == condition]
         known = [one for one in decided if one is not None]
+        undecided += len(decided) - len(known)
         share = basic.proportion(
             sum(known), len(known), level=level, analysis="coding.refused_share", estimand="share of work refused"
         )
@@ -310,6 +326,7 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
                 "interval": interval,
                 "refused": sum(known),
                 "n": len(known),
+                "reason": share.reason,
             }
         )
     labels = _label_table(sample, estimates[:-1], f"Rejections: agreement by reason (sample {sample.number})")
@@ -324,8 +341,8 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
     by_condition = {
         "name": f"coding_refused_{sample.number}", "title": f"Work that reviewers refuse, by training (sample {sample.number})",
         "place": "sure", "rows": rows,
-        "columns": "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer",
-        "note": f"{_coded_words(sample)}Reviewers do not know the condition, who wrote a text, or what was right.",
+        "columns": "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer; reason|Undefined because|text",
+        "note": f"{_coded_words(sample)}{_waiting(undecided)}Reviewers do not know the condition, who wrote a text, or what was right.",
     }  # fmt: skip
     return [
         Block("coding.agreement", f"Agreement of reviewers, sample {sample.number}", "recommended",

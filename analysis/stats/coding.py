@@ -25,7 +25,7 @@ from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, matri
 from analysis.stats.results import Estimate, Interval, Warning
 
 MERGE_RULES = ("union", "intersection", "both_counted")
-# Under this many codings with a label an interval of kappa covers as little as 65 % of the time (nominal 95 %).
+# Under this many codings with a label an interval of kappa covers as little as a third of the time (nominal 95 %).
 FEW_CODINGS = 10
 
 LabelSet = Collection[str] | None

@@ -167,7 +167,7 @@ def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
     assert read.merged(by_number[items[1].assignment_id]) is None
     assert read.merged(by_number[items[5].assignment_id]) == [{"grammar"}]
     note = tables(made(study))["coding_categories_1"]["note"]
-    assert "1 items wait for the third coder" in note and "a third coder decides" in note
+    assert note.endswith("1 item waits for the third coder and does not count.") and "a third coder decides" in note
 
 
 # What the report says
@@ -278,6 +278,27 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
     code_all(sample, coders[0], lambda i: ["vague"] if i in items[:2] else [])
     code_all(sample, coders[1], lambda i: ["copied"] if i == items[0] else [])
     assert list(refused_work(read_samples(study, ["live"]))) == [items[0].assignment_id]
+    note = tables(made(study))["coding_refused_1"]["note"]
+    assert "Work is refused that both refuse, if not for the same reason." in note and "label" not in note
+
+
+def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, coders):
+    from analysis.material import _reviews
+
+    earlier = sample_of(study, coders, kind="rejections")
+    for coder in coders:
+        code_all(earlier, coder, lambda i: ["vague"])
+    later = sample_of(study, [*coders, *people(study, "thea")], kind="rejections", rule="third")
+    let_pass = later.items.first().assignment_id
+    code_all(later, coders[0], lambda i: [])
+    code_all(later, coders[1], lambda i: [] if i.assignment_id == let_pass else ["copied"])
+    found = _reviews(study)
+    assert found.pop(let_pass) == "" and list(found.values()) == ["reviewed: Vague"] * 7
+    note = tables(made(study))["coding_refused_2"]["note"]
+    assert "7 items wait for the third coder and do not count." in note and "third coder decides" in note
+    rows = {row["condition"]: row for row in tables(made(study))["coding_refused_2"]["rows"]}
+    assert sorted(row["n"] for row in rows.values()) == [0, 1]
+    assert {row["reason"] for row in rows.values() if not row["n"]} == {"no value to analyse"}
 
 
 def test_work_that_nobody_reviewed_is_unknown(study):
