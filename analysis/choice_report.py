@@ -206,7 +206,8 @@ def _replays(blocks: Blocks) -> Table | None:
         theirs = paper.get(_replay_key(one))
         rows.append(
             {
-                "contrast": label_of(contrast_of(one), True), "strategy": one["settings"]["system"], "mean": one["estimate"],
+                "contrast": label_of(contrast_of(one), True), "strategy": one["settings"]["system"], "items": one["settings"]["items"],
+                "mean": one["estimate"],
                 "interval": apa.ends_of(one), "decided": one["detail"].get("share_decided"), "median": one["detail"].get("median"),
                 "paper": theirs and theirs["estimate"], "paper_interval": apa.ends_of(theirs),
                 "paper_decided": theirs and theirs["detail"].get("share_decided"), "reason": one["reason"],
@@ -216,11 +217,13 @@ def _replays(blocks: Blocks) -> Table | None:
         return None
     return table(
         "choice_replays", "Labels that each strategy would have needed",
-        "contrast|Comparison|text; strategy|Strategy|text; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
+        "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
         "decided|Runs that decide|percent; median|Median|number; paper|Mean labels as in the paper|number; paper_interval|99% CI, paper|wide_interval; "
         "paper_decided|Runs that decide, paper|percent; reason|Undefined because|text",
         rows, "more",
-        "Each strategy drawn a thousand times from these labels under the paper's bound. As in the paper: the crossing that stays, averaged over "
+        "Each strategy drawn a thousand times from these labels under the paper's bound, ties left out. All are drawn on the same items: those with "
+        "as many labels as the last strategy here may want, which half of the items must have. A run that does not decide counts with all that its "
+        "items cost, so that the mean is less than decisions would have taken. As in the paper: the crossing that stays, averaged over "
         "runs that decide alone, which is too low where some do not. The intervals are about these items: other items would differ by more.",
     )  # fmt: skip
 

@@ -129,7 +129,7 @@ def resampled_effort(
         reading=reading,
         is_same_requests=True,
         rng=rng,
-        settings={"rule": rule.name, "reading": reading, "runs": runs},
+        settings={"rule": rule.name, "reading": reading, "runs": runs, "items": len(law.a_at_once)},
     )
 
 

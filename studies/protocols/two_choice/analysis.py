@@ -272,7 +272,10 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
 
 
 def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block]:
-    """What each labelling strategy would have paid, drawing among the labels that are there; for items with enough of them."""
+    """What each labelling strategy would have paid, drawing among the labels that are there.
+
+    All on the same items, as in the paper: those with enough labels for the most demanding strategy that half of the items allow.
+    """
     import numpy as np
 
     from analysis.stats import choice, sequential
@@ -284,12 +287,16 @@ def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block
     wins = np.bincount(place, weights=rows["value"].to_numpy(float), minlength=len(numbers))
     delta = settings_of(one.section)["delta"]
     both: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
-    for name, workers in REPLAYED:
-        strategy: Strategy = choice.Strategy(name, workers)
-        enough = given > max(1, strategy.most - 1)
-        if enough.sum() < FEWEST_ITEMS:
-            continue
-        rule = sequential.hoeffding_boundaries(int(enough.sum()), delta=delta)
+    strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED]
+    # With one label an item there is nothing to draw.
+    fewest = max(FEWEST_ITEMS, int((given > 1).sum()) / 2)
+    replayed = [one for one in strategies if (given >= max(2, one.most)).sum() >= fewest]
+    if not replayed:
+        return []
+    enough = given >= max(2, *(one.most for one in replayed))
+    rule = sequential.hoeffding_boundaries(int(enough.sum()), delta=delta)
+    for strategy in replayed:
+        name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
             rng = _rng(attrs, "replay", one.comparison.key, name, workers, mode)
             effort = choice.resampled_effort(
@@ -302,7 +309,7 @@ def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
             both[mode].append(_named(replace(summary, settings={**summary.settings, "system": words}), one.comparison))
-    note = "Labels to the decision of the paper's bound, each strategy replayed on these labels; the interval is about these items."
+    note = "Labels to the decision of the paper's bound, each strategy replayed on the same items; the interval is about these items."
     return [
         Block("choice.replay", f"Labelling effort of each strategy ({title})", mode, estimates=tuple(found), note=note)
         for mode, found in both.items()
