@@ -15,7 +15,7 @@ from scipy import special
 
 from analysis.stats import basic
 from analysis.stats.arrays import DEGENERATE, present, refuse_level
-from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.multiplicity import Family, adjusted, findable
 from analysis.stats.results import Estimate, HypothesisTest
 
 VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive")
@@ -214,7 +214,8 @@ def judged(
 
     `estimates` maps the keys of `family` to estimates; one with a TOST among its sensitivities (its analysis ends in
     ".equivalence") gets detail["verdict"] from the adjusted p-values. The equivalence family is by default the same
-    planned keys under the name "<family>.equivalence". Without a TOST there is a verdict `different` or none.
+    planned keys under the name "<family>.equivalence". Without a TOST there is a verdict `different` or none. What could have
+    been found is told at the family's first step (see `multiplicity.findable`).
 
     >>> from analysis.stats.spa import pair_recommended
     >>> pair = pair_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
@@ -240,5 +241,6 @@ def judged(
         sensitivity = tuple(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )
-        results[key] = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": found})
+        judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": found})
+        results[key] = findable(judged, family, significance=significance)
     return results

@@ -4,11 +4,13 @@ A family is the list of comparisons that a study planned to make. A comparison t
 (nobody left, no variance) still counts, with p = 1: otherwise excluding people would make the rest more significant.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from analysis.stats import power
 from analysis.stats.arrays import FloatArray
 from analysis.stats.results import Estimate, Record
 
@@ -119,6 +121,31 @@ def adjusted(
         )
         results[key] = replace(estimate, test=test)
     return results
+
+
+def findable(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
+    """The estimate, what its detail calls `detectable` or `detectable_difference` being what the family's first step finds.
+
+    An estimate is made before its family is known, and then holds what one test alone would find with power .8. From its
+    standard error and degrees of freedom (or sd and n), at `significance` divided by the size of the family.
+
+    >>> from analysis.stats.spa import pair_recommended
+    >>> pair = pair_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), resamples=99)
+    >>> of_five = findable(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
+    >>> [round(one.detail["detectable_difference"], 3) for one in (pair, of_five)]
+    [0.043, 0.053]
+    """
+    name = next((name for name in ("detectable", "detectable_difference") if name in estimate.detail), None)
+    if name is None:
+        return estimate
+    if "df" in estimate.detail:
+        n = max(2, int(estimate.detail["df"]) + 1)
+        sd = float(estimate.detail["se"]) * math.sqrt(n)
+    else:
+        n, sd = estimate.n, float(estimate.detail["sd"])
+    tests = len(family.planned)
+    found = power.detectable_effect(n, sd=sd, significance=significance, tests=tests)
+    return replace(estimate, detail={**estimate.detail, name: found}, settings={**estimate.settings, "tests": tests})
 
 
 def _adjust(

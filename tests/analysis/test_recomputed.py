@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 from analysis.exports import csv_blocks
 from analysis.flat import Selection
@@ -188,6 +189,10 @@ def probabilities(report, rows, study):
             x, y = about(estimate)["x"], about(estimate)["y"]
             stated = table[x, y] / 100 if mode == "paper" else (table[x, y] + 100 - table[y, x]) / 200
             is_same(estimate, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
+            if mode == "recommended":
+                # Of two in the family: what the first step of Holm finds, not what one test alone would.
+                d = TTestPower().solve_power(nobs=KEPT, alpha=0.05 / 2, power=0.8)
+                assert estimate["detail"]["detectable_difference"] == pytest.approx(d * stated.std(), rel=1e-4)
         assert adjusted_within_families(estimates) == {f"spa.{mode}.primary": 2}
     for estimate in found(report, "spa.order"):
         gap = (

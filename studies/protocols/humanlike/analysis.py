@@ -270,7 +270,10 @@ def _detection_block(one, found, attrs, where, suffix) -> Block:
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             mine = {cell.key: estimates[cell, part] for cell in keys}
             judged = multiplicity.adjusted(mine, family, star_scheme=attrs["star_scheme"])
-            estimates |= {(cell, part): judged[cell.key] for cell in keys}
+            estimates |= {
+                (cell, part): multiplicity.findable(judged[cell.key], family, significance=1 - attrs["level"])
+                for cell in keys
+            }
     return Block(
         "humanlike.detection", f"Telling human from machine{where}", "recommended", estimates=tuple(estimates.values()),
         tables=[layouts.detection(estimates, found, suffix)], series=[layouts.sensitivities(estimates, found, suffix)],

@@ -42,7 +42,8 @@ def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str
         "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
         "note": "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
         "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
-        "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown.",
+        "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown, "
+        "were its p the smallest of those that are adjusted together.",
     }  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
         "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
         "note": "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
-        "smallest difference that 8 of 10 such studies would have shown, before adjustment; “not significant” leaves everything below it open.",
+        "smallest difference that 8 of 10 such studies would have shown, were its p the smallest of those that are adjusted together; “not significant” leaves everything below it open.",
     }  # fmt: skip
 
 
