@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NAME = "attrition"
+# How those ended who saw nothing of their arm: the questions who may take part come before all else.
+NOT_BEGUN = ("full", "screened_out")
 LEFT, EXCLUDED = "left before the last page", "left out by a primary rule"
 
 
@@ -20,12 +22,12 @@ def attrition(
 ) -> Block | None:
     """Shares lost by arm, for those who left and for those left out, each with its differences; None with one arm.
 
-    Who found no place did not begin, and who is still at work is not lost. People are left out by rules that do not look at
-    outcomes: of others one would have to ask first why the outcomes differ.
+    Who found no place or may not take part did not begin, and who is still at work is not lost. People are left out by rules
+    that do not look at outcomes: of others one would have to ask first why the outcomes differ.
     """
     from analysis.stats.groups import differential_attrition
 
-    began = assignments[assignments["released_reason"] != "full"]
+    began = assignments[~assignments["released_reason"].isin(NOT_BEGUN)]
     arms = sorted(began["arm"].dropna().unique())
     if len(arms) < 2:
         return None

@@ -519,7 +519,8 @@ def attrition(blocks: Blocks) -> Table | None:
         "difference|Difference from the first arm|fine_percent; difference_interval|95% CI, difference|fine_interval; p|adj. p|p; "
         "reason|Undefined because|text",
         rows, "sure",
-        "Where arms lose different people, those who remain are no longer alike, whatever drew them."
+        "Where arms lose different people, those who remain are no longer alike, whatever drew them. Who found no place or was screened out did "
+        "not begin."
         + (f" Test that all arms lose the same share: {'; '.join(notes)}." if notes else ""),
     )  # fmt: skip
 

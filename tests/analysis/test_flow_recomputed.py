@@ -3,12 +3,13 @@
 import io
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from analysis.attrition import EXCLUDED, LEFT
+from analysis.attrition import EXCLUDED, LEFT, attrition
 from analysis.exports import csv_blocks
 from analysis.flat import Selection
 from analysis.report import build_report
@@ -145,3 +146,23 @@ def test_what_arms_lost(study):
         (whole,) = (e for (what, _), e in mine.items() if what == "independence")
         counts = [gone.tolist(), (n - gone).tolist()]
         assert whole["test"]["pvalue"] == pytest.approx(stats.fisher_exact(counts).pvalue)
+
+
+def test_whom_the_first_questions_sent_away_did_not_leave():
+    """They saw nothing of their arm: counted as lost, they would hide what the arm itself drives away."""
+    ended = {
+        "long": {"": 20, "returned": 8, "expired": 2, "screened_out": 30, "full": 3},
+        "short": {"": 28, "returned": 2, "screened_out": 33},
+    }
+    rows = [(arm, reason) for arm, reasons in ended.items() for reason, n in reasons.items() for _ in range(n)]
+    frame = pd.DataFrame(rows, columns=["arm", "released_reason"])
+    frame["assignment"], frame["is_submitted"] = range(len(frame)), frame["released_reason"] == ""
+    frame["released_at"] = pd.Timestamp("2026-11-22").to_datetime64()
+    frame.loc[frame["is_submitted"], "released_at"] = pd.NaT
+    block = attrition(frame, [], level=0.95, resamples=99, rng=np.random.default_rng(0))
+    left = [e for e in block.estimates if e.settings["lost"] == LEFT]
+    shares = {e.settings["condition"]: (e.detail["successes"], e.n) for e in left if e.analysis == "attrition.share"}
+    assert shares == {"long": (10, 30), "short": (2, 30)}
+    (whole,) = (e for e in left if e.analysis == "attrition.independence")
+    # Both cells of those who left are expected to hold six: chi-square, without a correction.
+    assert whole.test.pvalue == pytest.approx(stats.chi2_contingency([[10, 2], [20, 28]], correction=False).pvalue)
