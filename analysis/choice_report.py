@@ -191,7 +191,7 @@ def _effort(blocks: Blocks) -> Table | None:
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; answered|Items with an answer|integer; open|Still open|integer; "
         "labels|Labels paid|integer; each|Labels an item|number; first|Labels to the first crossing, paper|integer; "
         "stays|Labels to the crossing that stays, paper|integer; overrun|Labels after the decision|integer",
-        rows, "sure", "An item without a majority, or of ties alone, has no answer. Labels after the decision were paid and change nothing.",
+        rows, "sure", "An item that lacks labels, has no majority, or ties alone, has no answer. Labels after the decision were paid and change nothing.",
     )  # fmt: skip
 
 

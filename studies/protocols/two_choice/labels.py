@@ -69,7 +69,8 @@ def strategy_of(section: Any) -> "Strategy | None":
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority; labels paid for each.
+    """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority of all labels that the
+    strategy asks for; labels paid for each.
 
     ``is_complete``: whether no more labels of the item are asked for: by the strategy, or because it was retired.
     """
@@ -120,8 +121,10 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
         complete = [len(said) > 2 or (len(said) == 2 and said[0] == said[1]) for said in labels.values()]
     else:
         complete = [len(said) >= wanted for said in labels.values()]
-    paid = np.minimum(counts, wanted)
-    return Answers(tuple(items.tolist()), found.decisions, paid, np.asarray(complete, dtype=bool) | is_retired)
+    has_all = np.asarray(complete, dtype=bool)
+    # Two of three that agree would be an answer and two that differ none: items that lack labels would look unanimous.
+    values = np.where(has_all, found.decisions, np.nan)
+    return Answers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
 
 
 def has_third(given: "DataFrame", section: Any) -> "np.ndarray":

@@ -7,6 +7,7 @@ import pytest
 from analysis.report import build_report
 from annotators import settle
 from annotators.exclude import exclude
+from annotators.models import Response
 from studies import lifecycle
 from studies.models import Batch, Item, Question, Study
 from tests.analysis.test_watch import look, many
@@ -182,6 +183,26 @@ def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_
     (effort,) = tables["choice_effort"]["rows"]
     assert (effort["open"], effort["answered"], paper["detail"]["n_answers"]) == (13, 27, 2)
     assert "open_items" in {warning["code"] for warning in paper["warnings"]}
+
+
+def test_an_item_that_lacks_a_label_has_no_answer_yet():
+    """Of three, two that agree would be one and two that differ none: what is left of a person's items would look unanimous."""
+    study = choice_study(
+        prompts=24, m=6, target_n=12, annotators_per_batch=3, settings={"strategy": "majority", "workers": 3, "stopping": "none"}
+    )  # fmt: skip
+    rng = random.Random(3)
+    made = [choosing(study, f"p{number}", lambda item: rng.choice(["alpha", "beta", "beta"])) for number in range(12)]
+    exclude([made[0]], "technical", user("owner"))
+    result, tables = report_of(study)
+    (paper,) = block(result, "choice.preference", "paper")["estimates"]
+    (effort,) = tables["choice_effort"]["rows"]
+    assert (effort["items"], effort["open"], effort["answered"], paper["detail"]["n_answers"]) == (24, 6, 18, 18)
+    labels = {}
+    for answer in Response.objects.exclude(assignment=made[0]).select_related("chosen__output__system"):
+        labels.setdefault(answer.item_id, []).append(answer.chosen.output.system.name == "beta")
+    full = [sum(mine) > 1 for mine in labels.values() if len(mine) == 3]
+    assert paper["estimate"] == pytest.approx(sum(full) / 18) and len(full) == 18
+    assert len({tuple(sorted(mine)) for mine in labels.values() if len(mine) == 2}) > 1
 
 
 def test_ties_count_half_and_are_no_answer_of_an_item():
