@@ -176,7 +176,7 @@ def test_all_of_it(report, rows, study):
     """One study, since making it costs more than all that is asked of it."""
     assert report["n"] == {"arrived": PEOPLE, "submitted": PEOPLE - LEFT, "kept": KEPT, "kept_paper": KEPT}
     assert rows["annotator"].nunique() == KEPT and (rows["skip_reason"] != "").sum() > 20
-    for check in (probabilities, ratings, relative_points, rankings, marks, choices):
+    for check in (probabilities, ratings, relative_points, rankings, marks, choices, agreement):
         check(report, rows, study)
 
 
@@ -394,3 +394,62 @@ def test_utilities_between_planted_references(same_orders):
     (difference,) = found(report, "rating.utility_difference")
     apart = own["beta"] - own["alpha"]
     is_same(difference, apart.mean(), stats.ttest_1samp(apart, 0).pvalue, has_scale.sum())
+
+
+class Coincidences:
+    """Krippendorff's alpha from the pairs of values that each unit holds, which are added over what is resampled together."""
+
+    def __init__(self, table, unit, together, is_ordinal):
+        table = table[table["value"].notna()]
+        table = table[table.groupby(unit)["annotator"].transform("nunique") > 1]
+        counts = table.groupby([*unit, "value"]).size().unstack(fill_value=0)
+        n = counts.to_numpy()
+        pairs = (n[:, :, None] * n[:, None, :] - n[:, :, None] * np.eye(n.shape[1])) / (n.sum(axis=1) - 1)[
+            :, None, None
+        ]
+        group = counts.reset_index().groupby(together).ngroup().to_numpy()
+        self.pairs = np.array([pairs[group == one].sum(axis=0) for one in range(group.max() + 1)])
+        self.values, self.is_ordinal = counts.columns.to_numpy(float), is_ordinal
+        self.n, self.n_rows, self.n_groups = len(counts), n.sum(), len(self.pairs)
+
+    def alpha(self, drawn):
+        pairs = self.pairs[drawn].sum(axis=0)
+        times = pairs.sum(axis=1)
+        scale = times.cumsum() - times / 2 if self.is_ordinal else self.values
+        apart = (scale[:, None] - scale[None, :]) ** 2
+        expected = (np.outer(times, times) * apart).sum()
+        return 1 - (times.sum() - 1) * (pairs * apart).sum() / expected if expected else np.nan
+
+
+def agreement(report, rows, study):
+    """What is resampled: outputs that were rated, prompts whose outputs were ranked, items of two outputs."""
+    cases = [
+        (
+            found(report, "rating.checks")[0],
+            rows[rows["section"] == 2],
+            ["prompt", "system"],
+            ["prompt", "system"],
+            True,
+        ),
+        (found(report, "ranking.checks")[0], rows[rows["section"] == 5], ["item", "system"], ["item"], False),
+    ]
+    shown, relative = opponents(study), rows[rows["section"] == 4]
+    for estimate in found(report, "relative.checks"):
+        if estimate["analysis"] == "krippendorff_alpha":
+            x, y = about(estimate)["x"], about(estimate)["y"]
+            pair = relative[[shown[item] == {x, y} for item in relative["item"]]]
+            pair = pair.assign(value=(pair["value"] - 3) * np.where(pair["system"] == x, 1, -1))
+            cases.append((estimate, pair, ["item"], ["item"], True))
+    assert len(cases) == 5
+    for estimate, *case in cases:
+        one = Coincidences(*case)
+        assert estimate["estimate"] == pytest.approx(one.alpha(np.arange(one.n_groups)))
+        assert (estimate["n"], estimate["n_clusters"], estimate["n_rows"]) == (one.n, one.n_groups, one.n_rows)
+        rng = np.random.default_rng(0)
+        draws = np.array([one.alpha(rng.integers(0, one.n_groups, one.n_groups)) for _ in range(2000)])
+        draws = draws[~np.isnan(draws)]
+        # Of others .025 lie beyond an end that 999 resamples found, within five standard errors of both.
+        low, high = estimate["interval"]["low"], estimate["interval"]["high"]
+        for beyond in (draws < low, draws > high):
+            assert beyond.mean() <= 0.025 + 5 * (0.025 * 0.975 * (1 / 999 + 1 / len(draws))) ** 0.5
+        assert ((draws > low) & (draws < high)).mean() < 0.995
