@@ -191,6 +191,20 @@ def test_a_look_is_asked_for_once_for_what_has_come_and_the_last_one_is_kept():
     assert job.result["looks"][0]["remaining"]["labels_left"] == 56
 
 
+def test_labels_of_other_pairs_are_not_among_those_that_are_left():
+    """Of three pairs each annotator sees one: of the thirty that may come a third say something of a comparison."""
+    study = choice_study(systems=("alpha", "beta", "gamma"), target_n=30, prompts=60, m=1)
+    people = 9
+    for number in range(people):
+        submitted(study, f"p{number}")
+    shown = look(study)["looks"]
+    rows = claims_of(study).rows
+    assert len(shown) == 2 and set(rows.groupby("annotator")["pair"].nunique()) == {1}
+    for one in shown:
+        assert 2 <= one["n"] < people
+        assert one["remaining"]["labels_left"] == round(30 * one["n"] / people) - one["n"]
+
+
 def test_a_paused_study_may_decide_and_a_closed_one_is_left_alone():
     study = choice_study(target_n=40, prompts=200, m=5)
     many(study, 12, 0.95)

@@ -38,7 +38,8 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     from analysis.stats import sequential
     from analysis.stats.seeds import generator
 
-    rows = about(claims.rows[~claims.rows["is_top_up"]], compared)
+    planned = claims.rows[(claims.rows["section"] == section.position) & ~claims.rows["is_top_up"]]
+    rows = about(planned, compared)
     units = sequential.annotator_units(
         rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["claim"].to_numpy(np.int64),
         is_settled=rows["is_settled"].to_numpy(bool),
@@ -49,7 +50,9 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     )  # fmt: skip
     is_decided = found.stopped_at is not None
     each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
-    target = section.study.target_n or 0
+    # Where batches hold some of the pairs alone, as many of those still to come will see this one as have so far.
+    seen = rows["annotator"].nunique() / max(1, planned["annotator"].nunique())
+    target = round((section.study.target_n or 0) * seen)
     remaining: dict[str, Any] | None = None
     if not is_decided and len(units.values) > 1 and target > len(units.values):
         left = sequential.expected_remaining(
