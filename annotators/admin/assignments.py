@@ -2,7 +2,7 @@
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import F
+from django.db.models import F, Q
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
@@ -18,6 +18,7 @@ from ..channels import REGISTRY
 from ..exclude import REASONS, exclude, release_place, reverse_exclusion, with_exclusion
 from ..models import Assignment, Exclusion, Recruitment
 from ..pages import page_words
+from ..receipts import is_like_one, plain, receipt_of
 
 STATES = {
     "reserved": {"released_at": None, "submitted_at": None},
@@ -110,7 +111,7 @@ class AssignmentAdmin(ReadOnly):
     list_per_page = 100
     show_full_result_count = False
     search_fields = ("code",)
-    search_help_text = "The first eight characters of a code, or all of it"
+    search_help_text = "A receipt, the first eight characters of a code, or all of it"
     ordering = ("-pk",)
     actions = [exclude_chosen]
 
@@ -119,7 +120,14 @@ class AssignmentAdmin(ReadOnly):
 
     def get_search_results(self, request, queryset, search_term):
         term = search_term.strip()
-        return (queryset.filter(by_code(term, "code")) if term else queryset), False
+        if not term:
+            return queryset, False
+        found = by_code(term, "code")
+        if is_like_one(term):
+            # A receipt is made from the code and stored nowhere.
+            rows = queryset.order_by().values_list("pk", "code").iterator()
+            found |= Q(pk__in=[pk for pk, code in rows if plain(receipt_of(code)) == plain(term)])
+        return queryset.filter(found), False
 
     def get_actions(self, request):
         actions = super().get_actions(request)
@@ -187,6 +195,7 @@ class AssignmentAdmin(ReadOnly):
             "assignment": assignment,
             "state": state_of(assignment),
             "arm": self.arm(assignment),
+            "receipt": receipt_of(assignment.code),
             "visits": [(visit, page_words(visit.key)) for visit in visits],
             "answers": _answers(assignment, visits),
             "exclusions": assignment.exclusions.filter(reverses=None)

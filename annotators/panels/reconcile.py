@@ -19,7 +19,7 @@ from ..channels import REGISTRY, keyed
 from ..identity import keep_identities
 from ..models import Annotator, Assignment, PanelIdentity, Recruitment
 from ..pay import book
-from ..receipts import receipt_of
+from ..receipts import plain, receipt_of
 from . import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING, Seen
 from .models import PanelOrder, PanelSubmission, PanelTask
 from .secrets import has_token
@@ -230,7 +230,7 @@ def _found(mine: list[Assignment], one: Seen) -> Assignment | None:
 
 def same_receipt(typed: str, receipt: str) -> bool:
     """Whether a receipt that a person typed is that one: letters of any size, with or without the dash."""
-    return "".join(c for c in typed.upper() if c.isalnum()) == receipt.replace("-", "")
+    return plain(typed) == plain(receipt)
 
 
 def _is_current(assignment: Assignment, one: Seen, is_news: bool) -> bool:

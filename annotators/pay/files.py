@@ -9,7 +9,7 @@ from ..channels import REGISTRY
 from ..identity import panel_ids
 from ..models import Assignment, Recruitment
 from ..panels import BulkText, Order
-from ..receipts import receipt_of
+from ..receipts import plain, receipt_of
 from .book import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
 from .models import Payment
 
@@ -52,7 +52,7 @@ def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:
     if len(rows) > MOST_ROWS:
         raise ValueError(f"There are more than {MOST_ROWS} rows.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
-    by_receipt = {_plain(receipt_of(one.code)): one for one in people.only("pk", "code")}
+    by_receipt = {plain(receipt_of(one.code)): one for one in people.only("pk", "code")}
     known: dict[int, list[Payment]] = {}
     for row in payments_of(recruitment).filter(kind=Payment.Kind.BONUS):
         known.setdefault(row.assignment_id, []).append(row)
@@ -82,17 +82,13 @@ def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
         raise ValueError(f"Row {reader.line_num} is no CSV ({wrong}).") from None
 
 
-def _plain(receipt: str) -> str:
-    return "".join(c for c in receipt.upper() if c.isalnum())
-
-
 def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra:
     if len(cells) != 3:
         raise ValueError(
             f"Row {n} has {len(cells)} cells, not three: receipt, amount, reason. A reason with a comma stands in quotes."
         )
     receipt, amount, reason = cells
-    assignment = by_receipt.get(_plain(receipt))
+    assignment = by_receipt.get(plain(receipt))
     if assignment is None:
         raise ValueError(f"Row {n}, receipt: nobody who came by this link has “{receipt[:40]}”.")
     try:

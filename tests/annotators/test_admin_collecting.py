@@ -11,6 +11,7 @@ from annotators import assign, monitor
 from annotators.exclude import exclude, release_place, reopen_places, reverse_exclusion, with_exclusion
 from annotators.models import Assignment, Exclusion, Inquiry, PageVisit, Recruitment
 from annotators.pages import page_words
+from annotators.receipts import receipt_of
 from studies import lifecycle
 from studies.lifecycle import NotNow
 from studies.models import AuditEvent, Batch, Placement, Study
@@ -295,6 +296,18 @@ def test_an_assignment_is_found_by_its_code_and_told_in_detail(client, study):
     html = client.get(detail(done)).content.decode()
     for words in ("Section 2, reading", "All fine.", "Do you read English fluently?", "submitted"):
         assert words in html
+
+
+def test_an_assignment_is_found_by_the_receipt_that_its_person_names(client, study):
+    done, other = players.submitted(study, "1"), players.submitted(study, "2")
+    receipt = receipt_of(done.code)
+    for typed in (receipt, f" {receipt.lower()} ", receipt.replace("-", "")):
+        html = client.get("/admin/annotators/assignment/", {"q": typed}).content.decode()
+        assert "1 result" in html and done.code[:8] in html and other.code[:8] not in html
+    assert "0 results" in client.get("/admin/annotators/assignment/", {"q": receipt[:-1]}).content.decode()
+    assert f"<dt>Receipt</dt><dd>{receipt}</dd>" in client.get(detail(done)).content.decode()
+    stranger = logged_in(builders.user("stranger"))
+    assert done.code[:8] not in stranger.get("/admin/annotators/assignment/", {"q": receipt}).content.decode()
 
 
 def test_an_exclusion_is_taken_back_on_the_page(client, study, owner):
