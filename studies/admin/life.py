@@ -67,7 +67,7 @@ def line(study: Study, is_ready: bool = False, here: str = "") -> list[Step]:
     for number, (name, url) in enumerate(STEPS):
         standing = "here" if number == place else "done" if number < place else "ahead"
         is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
-        is_offered = is_offered and not (name in ("Collect", "Analyse", "Share") and study.launched_at is None)
+        is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
         # Pages beside the admin go by the study's code.
         key = study.pk if url.startswith("admin:") else study.code
         steps.append(Step(name, address(url, key) if is_offered else "", standing))

@@ -288,6 +288,15 @@ def test_many_are_excluded_from_the_list(client, study):
     assert done[0].code[:8] in html and done[2].code[:8] not in html
 
 
+def test_a_link_can_be_made_before_the_launch(client, owner):
+    """Panels are told the address, and a rehearsal is played, while the study is still a draft."""
+    draft = builders.spa_draft(owner=owner)
+    collects = f"/admin/annotators/inquiry/study/{draft.pk}/collecting/"
+    html = client.get(f"/admin/studies/study/{draft.pk}/change/").content.decode()
+    assert f'href="{collects}"' in html and f"/studies/{draft.code}/analyses/" not in html
+    assert f'href="/admin/annotators/recruitment/add/?study={draft.pk}"' in client.get(collects).content.decode()
+
+
 def test_an_assignment_is_found_by_its_code_and_told_in_detail(client, study):
     done = players.submitted(study, "1", comment="All fine.")
     players.submitted(study, "2")
