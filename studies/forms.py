@@ -313,7 +313,9 @@ def said(field: forms.Field) -> forms.Field:
     words = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
         words = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
-    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and field.initial not in (None, ""):
+    # What is made anew each time is no default that could be told.
+    is_told = field.initial not in (None, "") and not callable(field.initial)
+    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and is_told:
         default = _plain(field.initial) if words else f"“{field.initial}”"
         words = f"{words}, by default {default}" if words else f"By default {default}"
         field.widget.attrs["placeholder"] = by_default(field.initial)

@@ -423,3 +423,15 @@ def test_the_defaults_that_help_texts_tell_are_those_that_hold():
         if found := re.search(r"By default (\d+)", told):
             assert int(found[1]) == default, name
     assert f"By default {Contrast._meta.get_field('level').default}." == HELP["contrast"]["level"]
+
+
+def test_no_setting_tells_a_default_that_is_made_anew_each_time():
+    """Prolific's codes once offered “<function new_code at 0x…>”."""
+    from annotators import channels
+    from studies import protocols, rules
+    from studies.forms import settings_fields
+
+    forms = [one.settings_form for registry in (channels, protocols, rules) for one in registry.REGISTRY.values()]
+    fields = [field for form in forms for field in settings_fields(form).values()]
+    assert any(callable(field.initial) for field in fields)
+    assert not [field.label for field in fields if " at 0x" in f"{field.help_text} {field.widget.attrs}"]
