@@ -2,11 +2,13 @@
 
 import ast
 import re
+import shlex
 import sys
 import types
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, get_commands, load_command_class
 from django.test import override_settings
 from django.urls import get_resolver
 
@@ -58,6 +60,142 @@ def test_every_command_is_named():
     text = PAGES["reference/commands"].text
     missing = [name for name in {*COMMANDS, *docs_reference.own_commands()} if f"## heval {name}\n" not in text]
     assert not missing
+
+
+COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:heval|\S*python3? -m heval_site\.cli) (.+)$")
+
+
+def commands_in(text: str) -> list[tuple[bool, list[str]]]:
+    """(whether it is a whole line to be typed, its words) of each command of heval that a text names."""
+    fenced = (
+        "\n".join(code for language, _, code in FENCE.findall(text) if language == "text")
+        .replace("\\\n", " ")
+        .split("\n")
+    )
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+    lines = [(True, line) for line in fenced] + [(False, line) for line in inline]
+    return [(is_line, shlex.split(found[1])) for is_line, line in lines if (found := COMMAND.match(line.strip()))]
+
+
+def wrong_command(is_line: bool, words: list[str]) -> str:
+    """What heval would say of a command's name or options; "" where it takes them."""
+    name, *rest = words
+    if name.startswith("--") or name == "COMMAND" or name == "secret":
+        return ""
+    name = cli.MODULES.get(name, name)
+    if name not in (known := get_commands()):
+        return f"there is no command {name}"
+    parser = load_command_class(known[name], name).create_parser("heval", name)
+    if not is_line:
+        asked = {word.strip("[]…").partition("=")[0] for word in rest if word.strip("[]").startswith("--")}
+        return " ".join(sorted(asked - set(parser._option_string_actions)))
+    try:
+        parser.parse_args(rest)
+    except CommandError as refused:
+        return str(refused)
+    return ""
+
+
+def test_every_command_line_is_one_that_heval_takes():
+    texts = {name: page.text for name, page in PAGES.items()}
+    texts |= {
+        name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+    }
+    found = [(name, is_line, words) for name, text in texts.items() for is_line, words in commands_in(text)]
+    assert len([1 for _, is_line, _ in found if is_line]) > 10 and len(found) > 40
+    assert not [(name, words, wrong) for name, is_line, words in found if (wrong := wrong_command(is_line, words))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```text\nheval exprot 1\n```",
+        "```text\nheval export 1 --outptu x\n```",
+        "```text\nheval pay --dry-run\n```",
+        "run `heval import X --replaces`",
+    ],
+)
+def test_the_search_for_commands_finds_a_wrong_one(text):
+    ((is_line, words),) = commands_in(text)
+    assert wrong_command(is_line, words)
+
+
+# Words with stress in how-to pages that name nothing on a page of ours: what is stressed, and what others' pages say.
+STRESSED = {
+    "not coded", "how it stops", "help", "budget is exhausted", "superuser", "staff status", "the one person of that country",
+    "they came by a panel or an invitation", "they came by an open link", "a draft is frozen by its first answers", "mid-rank", "explanation",
+    "exclusion group", "a contact and a consent text", "partial completes", "external question", "the service ends", "nine assignments a hit",
+    "repeats", "it is never sent an answer", "download csv", "under the same id", "variant", "site", "currency", "url parameters",
+    "questions with a known answer were not answered as expected",
+}  # fmt: skip
+EMPHASIS = re.compile(r"\*\*(?=\S)(.+?)\*\*|(?<!\*)\*(?=[^\s*])([^*]+?)\*(?!\*)", re.DOTALL)
+
+
+def as_read(words: str) -> str:
+    for typed, plain in (("’", "'"), ("“", '"'), ("”", '"'), ("&amp;", "&")):
+        words = words.replace(typed, plain)
+    return re.sub(r"\s+", " ", words).strip(" .:…,;→").casefold()
+
+
+@pytest.fixture(scope="module")
+def said() -> set[str]:
+    """Every piece of words that a template or a string of the code holds; no bare names of columns."""
+    found: set[str] = set()
+    for path in (ROOT / "templates").rglob("*.html"):
+        found |= {
+            as_read(piece) for piece in re.split(r"<[^>]*>|\{%.*?%\}|\{\{.*?\}\}|\n", path.read_text(encoding="utf-8"))
+        }
+    for path in (ROOT / "static").glob("*.js"):
+        found |= {as_read(piece) for piece in re.findall(r'"([^"\n]+)"', path.read_text(encoding="utf-8"))}
+    for path in (path for name in ("studies", "annotators", "analysis") for path in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_label = isinstance(node, ast.keyword) and node.arg in ("label", "verbose_name")
+            node = node.value if is_label else node
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and (is_label or not re.fullmatch(r"[a-z_0-9.]*", node.value))
+            ):
+                found.add(as_read(node.value))
+    return found - {""}
+
+
+def stressed_in(text: str) -> set[str]:
+    """Words with stress. Numbers, code and … stand for anything: what is between them is found by itself."""
+    text = re.sub(r"`[^`\n]*`", "…", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+    return {
+        as_read(piece)
+        for bold, slanted in EMPHASIS.findall(text)
+        for piece in re.split(r"…|\d+(?: of)?", bold or slanted)
+    } - {""}
+
+
+def unsaid(text: str, said: set[str]) -> list[str]:
+    """Words with stress that begin nothing which the site says."""
+    return sorted(
+        piece
+        for piece in stressed_in(text) - STRESSED
+        if not any(one == piece or (one.startswith(piece) and not one[len(piece)].isalnum()) for one in said)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PAGES if name.startswith("how-to/") and not name.startswith("how-to/write-")]
+)
+def test_buttons_and_fields_are_called_as_they_are_on_the_pages(name, said):
+    """How-to pages give stress to what is pressed and filled in. A button that is renamed here is renamed there."""
+    assert not unsaid(PAGES[name].text, said), (
+        "call it as the page does, or add it to STRESSED where it names nothing of ours"
+    )
+
+
+def test_the_search_for_what_no_page_says_finds_it(said):
+    assert unsaid("Set *Opens at*, press **Make\na link** and **Make a lin**; *Retention* is kept.", said) == [
+        "make a lin",
+        "opens at",
+        "retention",
+    ]
+    assert STRESSED & {word for name in PAGES for word in stressed_in(PAGES[name].text)} == STRESSED
 
 
 def test_every_rest_path_is_named():
