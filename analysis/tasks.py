@@ -1,9 +1,9 @@
-"""The job that makes a report."""
+"""The jobs that make reports and files, and look at stopping rules."""
 
 from studies import jobs
 from studies.models import Job
 
-from . import watch  # parquet registers the job that writes Parquet files
+from . import parquet, watch  # noqa: F401 - importing parquet registers the job that writes Parquet files
 from .replacing import replace_everywhere
 from .report import BadParameters
 from .runs import run_analysis

@@ -204,3 +204,27 @@ print([m for m in heavy if m in sys.modules])
 def test_a_web_process_never_loads_the_heavy_libraries():
     run = subprocess.run([sys.executable, "-c", WEB_PROCESS], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
+
+
+RUNNER = """
+import os, pkgutil, importlib
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+import django
+django.setup()
+from studies import jobs
+known = set(jobs.kinds()) | set(jobs._periodic)
+import analysis, annotators, heval_site, studies
+for package in (analysis, annotators, heval_site, studies):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not {"migrations", "management", "server", "wsgi", "celery", "__main__"} & set(module.name.split(".")):
+            importlib.import_module(module.name)
+everything = set(jobs._kinds) | set(jobs._periodic)
+assert {"launch", "analyse", "import"} <= known
+print(sorted(everything - known))
+"""
+
+
+def test_who_runs_jobs_knows_every_kind_of_them():
+    """A runner imports the ``tasks`` modules alone. What only an address imports was refused there, and nowhere in a test."""
+    run = subprocess.run([sys.executable, "-c", RUNNER], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
