@@ -211,6 +211,12 @@ def test_every_rest_path_is_named():
         assert not [name for name in resources - {""} if name not in rest.text]
 
 
+def test_every_reason_of_an_exclusion_is_named():
+    from annotators.exclude import REASONS
+
+    assert not [reason for reason in REASONS if f"`{reason}`" not in PAGES["reference/rest"].text]
+
+
 def test_every_address_has_words():
     silent = [
         path
