@@ -21,7 +21,7 @@ from .flat import Selection, answers, answers_of, compiled, moment, seats
 from .shown import item_rows
 from .snapshot import snapshot
 
-NOT_INSTALLED = "Parquet needs an optional package. Install it with: pip install 'heval[parquet]'"
+NOT_INSTALLED = "Parquet needs an optional package. Install it where heval is, with: pip install 'pyarrow>=22'"
 ROWS_AT_ONCE = 20_000
 KEPT_SECONDS = 7 * 24 * 3600
 

@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -442,6 +443,24 @@ def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
         assert path.exists() and path.stat().st_size <= 120 * 1024, picture
     for link in re.findall(r"(?<!!)\[[^\]]+\]\(([^)#]+)\)", text):
         assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def test_what_is_optional_is_installed_by_its_own_name():
+    """heval is on no index: “pip install heval[mturk]” found nothing, or what somebody else puts there under that name."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    told = {
+        "parquet": ["analysis/parquet.py", "templates/docs/reference/rest.md"],
+        "mturk": ["annotators/channels/mturk/service.py", "templates/docs/how-to/use-mturk.md"],
+    }
+    for extra, paths in told.items():
+        (package,) = extras[extra]
+        assert not [
+            path for path in paths if f"pip install '{package}'" not in (ROOT / path).read_text(encoding="utf-8")
+        ]
+    everywhere = [page.text for page in PAGES.values()] + [
+        (ROOT / path).read_text(encoding="utf-8") for paths in told.values() for path in paths
+    ]
+    assert not [text for text in everywhere if "heval[" in text]
 
 
 def test_the_version_that_people_are_asked_to_name_is_the_one_that_reports_print(capsys):

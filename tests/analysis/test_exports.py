@@ -499,10 +499,10 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
 
 def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_path):
     monkeypatch.setattr("analysis.parquet.find_spec", lambda name: None)
-    with pytest.raises(CommandError, match=r"heval\[parquet\]"):
+    with pytest.raises(CommandError, match="pip install .pyarrow"):
         call_command("export", str(study.code), format="parquet", output=str(tmp_path / "x.parquet"))
     answer = api_of(study.owner).post(f"studies/{study.code}/exports/", {})
-    assert answer.status_code == 409 and "heval[parquet]" in answer.json()["detail"]
+    assert answer.status_code == 409 and "pyarrow" in answer.json()["detail"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -354,7 +354,7 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
     with pytest.raises(CommandError, match="cannot be launched as it is: .*target"):
         call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(CommandError, match="boto3 is not installed. Install heval with it"):
+    with pytest.raises(CommandError, match="boto3 is not installed. Install it where heval is"):
         call_command("rehearse", of(launched, "mturk").key)
     with pytest.raises(CommandError, match="not installed"):
         call_command("rehearse", of(launched, "gone").key)

@@ -59,7 +59,9 @@ def client_of(environment: str, key_id: str, key: str):
         import boto3
         from botocore.config import Config
     except ImportError:
-        raise Refused("The package boto3 is not installed. Install heval with it: pip install 'heval[mturk]'") from None
+        raise Refused(
+            "The package boto3 is not installed. Install it where heval is, with: pip install 'boto3>=1.44,<2'"
+        ) from None
     return boto3.client(
         "mturk", region_name=REGION, endpoint_url=endpoint_of(environment),
         aws_access_key_id=key_id, aws_secret_access_key=key,
