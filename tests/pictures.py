@@ -73,7 +73,8 @@ def played(home: str) -> tuple[int, int]:
         Assignment.objects.filter(pk=made.pk).update(claimed_at=begun, started_at=begun)
         first = made.visits.order_by("pk").first()
         made.visits.filter(pk=first.pk).update(active_seconds=F("active_seconds") + 60 * active)
-    submitted(collecting, "a reader", recruitment=door, until="s2.ask")
+    reader = submitted(collecting, "a reader", recruitment=door, until="s2.ask")
+    Assignment.objects.filter(pk=reader.pk).update(started_at=F("claimed_at"))
     claimed(collecting, "somebody who has just come", recruitment=door)
     return draft.pk, collecting.pk
 
