@@ -16,7 +16,7 @@ from annotators.models import Assignment
 from studies.texts import TextRefused, clean_text
 
 from .flat import COUNTED
-from .renderers import RowErrors, row_error
+from .renderers import UNFIT, RowErrors, row_error
 
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000
@@ -137,7 +137,7 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
         except BadParameter as bad:
             errors.append(row_error(None, name.encode("utf-8", "replace").decode()[:80], str(bad)))
     if errors:
-        raise RowErrors(errors)
+        raise RowErrors(errors, words=UNFIT)
     return values
 
 

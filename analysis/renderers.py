@@ -23,6 +23,7 @@ from .snapshot import Busy
 
 PROBLEM = "application/problem+json"
 MAX_ERRORS = 100
+UNFIT = "The request is not as it should be: see errors."
 # One answer to whatever is wrong with a token, so that it tells nothing about tokens.
 UNKNOWN = "Send a valid token in the header: Authorization: Token <token>."
 
@@ -40,11 +41,13 @@ class Conflict(exceptions.APIException):
 
 
 class RowErrors(exceptions.APIException):
-    """A bulk request was refused as a whole; ``errors`` name row, field and message."""
+    """A request was refused as a whole; ``errors`` name row, field and message."""
 
-    def __init__(self, errors: list[dict[str, Any]], code: int = status.HTTP_400_BAD_REQUEST):
+    def __init__(
+        self, errors: list[dict[str, Any]], code: int = status.HTTP_400_BAD_REQUEST, words: str = "Nothing was stored: see errors."
+    ):  # fmt: skip
         self.errors, self.status_code = errors, code
-        super().__init__("Nothing was stored: see errors.")
+        super().__init__(words)
 
 
 class StrictJSONParser(BaseParser):
@@ -130,9 +133,9 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, RowErrors):
         return problem(error.status_code, str(error.detail), error.errors)
     if isinstance(error, exceptions.ValidationError):
-        return problem(400, "The request is not as it should be: see errors.", field_errors(error.detail))
+        return problem(400, UNFIT, field_errors(error.detail))
     if isinstance(error, DjangoValidationError):
-        return problem(400, "The request is not as it should be: see errors.", field_errors(_detail(error)))
+        return problem(400, UNFIT, field_errors(_detail(error)))
     if isinstance(error, exceptions.AuthenticationFailed | exceptions.NotAuthenticated):
         return problem(error.status_code, UNKNOWN, headers=_headers(error))
     if isinstance(error, exceptions.APIException):
