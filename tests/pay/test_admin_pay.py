@@ -55,7 +55,7 @@ def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
     recruitment = panel(study)
     done = [submitted(study, person, recruitment=recruitment) for person in ("a", "b")]
     keep_identity(done[0].annotator, "=1+1")
-    assert "Nothing is due." in page(client, recruitment) and not Payment.objects.exists()
+    assert "Nothing is written down as due yet." in page(client, recruitment) and not Payment.objects.exists()
     assert "2 newly due, 5.00 USD" in sent(client, recruitment, settle="1")
     assert "Nothing new is due." in sent(client, recruitment, settle="1")
     file = client.get(address(recruitment, "file.csv"))
