@@ -43,6 +43,10 @@ def pytest_collection_modifyitems(config, items):
         # What asks no database has been seen already.
         return VENDOR == "sqlite" or touches_database(item)
 
+    for item in items:
+        if item.get_closest_marker("browser"):
+            # Chromium itself dies now and then, once in some thousand tests: such a test is played once more, and counted as rerun.
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="TargetClosedError"))
     kept = [item for item in items if is_wanted(item)]
     config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
     items[:] = kept
@@ -107,27 +111,41 @@ def redis_url() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium, driven by Playwright's synchronous interface."""
+def chromium():
+    """Gives the headless Chromium of this process, driven by Playwright's synchronous interface; a new one where it has died."""
     if not Path(CHROMIUM).exists():
         lacking(f"{CHROMIUM} is not installed")
     from playwright.sync_api import sync_playwright
 
+    started = []
+
+    def alive():
+        if not started or not started[-1].is_connected():
+            started.append(
+                playwright.chromium.launch(
+                    executable_path=CHROMIUM,
+                    args=[
+                        "--no-sandbox",
+                        "--disable-gpu",
+                        "--disable-quic",
+                        "--no-first-run",
+                        "--disable-background-networking",
+                        "--disable-component-update",
+                        "--disable-sync",
+                    ],
+                )
+            )
+        return started[-1]
+
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-            ],
-        )
-        yield chromium
-        chromium.close()
+        yield alive
+        for one in started:
+            one.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    return chromium()
 
 
 @pytest.fixture

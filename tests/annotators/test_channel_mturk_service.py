@@ -452,7 +452,7 @@ def test_orders_go_to_the_panel_or_to_this_machine_and_environments_are_not_mixe
 
 def test_without_the_package_it_is_said_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(Refused, match=r"pip install 'heval\[mturk\]'"):
+    with pytest.raises(Refused, match=r"pip install 'boto3>="):
         service_of()
 
 
