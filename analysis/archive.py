@@ -17,7 +17,8 @@ from studies.models import Design, Output, Prompt, Study
 from .codebook import codebook_markdown, codebook_of
 from .coding.flat import codings_of
 from .exports import Stream, Tally, csv_blocks, jsonl_blocks
-from .flat import Selection
+from .flat import COUNTED, Selection
+from .frames import ORIGINS
 from .models import AnalysisRun, Figure
 from .report import code_version
 from .snapshot import snapshot
@@ -61,6 +62,13 @@ def write_archive(study: Study, file) -> None:
             file.write(block)
 
 
+def origins_of(study: Study) -> tuple[str, ...]:
+    """Whose answers are in it: those of people, and whatever else one of its analyses was made from."""
+    asked = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
+    wanted = {*COUNTED, *(origin for origins in asked for origin in origins or ())}
+    return tuple(origin for origin in ORIGINS if origin in wanted)
+
+
 def archive_blocks(study: Study) -> Iterator[bytes]:
     """The archive in blocks; must be read within a snapshot."""
     study = Study.objects.get(pk=study.pk)
@@ -89,7 +97,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
-    counted = Selection(study)
+    counted = Selection(study, origins_of(study))
     yield "design.json", iter([_design(study).encode()])
     for design in Design.objects.filter(study=study).order_by("version"):
         yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
@@ -153,7 +161,7 @@ def _file_name(name: str) -> str:
 
 
 def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
-    text = _design(study)
+    text, origins = _design(study), origins_of(study)
     lines = [
         f"# {' '.join(study.title.split())}",
         "",
@@ -162,7 +170,7 @@ def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
         f"Design sha256: {sha256_of(text)}",
         *([f"Warning: {warning}"] if (warning := mismatch(study)) else []),
         "",
-        "Origins live and imported; people who withdrew are not in it. codebook.md explains every column.",
+        f"Origins {', '.join(origins[:-1])} and {origins[-1]}; people who withdrew are not in it. codebook.md explains every column.",
         "Texts in CSV that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines have them as they are.",
         "Analyses were computed from the answers as they were then: somebody may have withdrawn since.",
         "",

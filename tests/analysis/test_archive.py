@@ -62,6 +62,19 @@ def test_two_archives_of_one_study_have_the_same_bytes(study, tmp_path):
     assert (tmp_path / "a.zip").read_bytes() == first
 
 
+def test_it_holds_the_answers_that_its_analyses_were_made_from(study):
+    robot = Assignment.objects.order_by("pk").first()
+    Assignment.objects.filter(pk=robot.pk).update(origin="robot")
+    without = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    analysis_of(study, origins=["robot"])
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    for table in ("responses.csv", "assignments.csv"):
+        assert b",robot," in archive.read(table) and b",robot," not in without.read(table)
+        assert b",live," in archive.read(table)
+    assert "Origins live, robot and imported" in archive.read("README.md").decode()
+    assert "Origins live and imported" in without.read("README.md").decode()
+
+
 def test_another_answer_makes_another_archive(study):
     before = archive_of(study)
     Assignment.objects.filter(pk=Assignment.objects.first().pk).update(is_late=False, trust="keyed")
