@@ -5,10 +5,11 @@ rule that looks at what was answered to the questions under study is not outcome
 estimates. Nothing here imports pandas when it is loaded: the registry is filled in every web process.
 """
 
+import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -16,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
+from studies.protocols import REGISTRY as PROTOCOLS
 from studies.rules import REGISTRY, register
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from studies.models import Section
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 # Applied to every study, declared or not: people's decisions, and answers that came after the place was given away.
@@ -65,13 +69,26 @@ class Flags:
             self.evidence[assignment] = evidence
 
 
+def _quoted(key: str) -> str:
+    return '"{}"'.format(key.replace('"', '""')) if "," in key or key.startswith('"') else key
+
+
 class Keys(forms.CharField):
-    """Keys of answer options, separated by commas; kept as a list."""
+    """Keys of answer options, separated by commas; kept as a list. A key that has a comma in it is written in quotes."""
+
+    def prepare_value(self, value):
+        if not isinstance(value, list | tuple):
+            return value
+        return ", ".join(_quoted(str(key)) for key in value)
 
     def to_python(self, value):
-        if isinstance(value, list | tuple):
-            value = ",".join(map(str, value))
-        return [key.strip() for key in (super().to_python(value) or "").split(",") if key.strip()]
+        if isinstance(value, list | tuple):  # as it is stored
+            return [str(key) for key in value]
+        try:
+            rows = list(csv.reader((super().to_python(value) or "").splitlines(), skipinitialspace=True))
+        except csv.Error as error:
+            raise forms.ValidationError(f"The keys cannot be read: {error}.") from None
+        return [key.strip() for row in rows for key in row if key.strip()]
 
     def validate(self, value):
         if self.required and not value:
@@ -168,6 +185,33 @@ def incoherent(material: Material, tau: float = 1.1, symmetric: bool = False) ->
     return flags
 
 
+def answer_problems(sections: Iterable["Section"], question: str, options: list[str]) -> Iterator[str]:
+    """Why a rule about the answers to a question could not find what it should: the question or an answer does not exist.
+
+    ``sections``: those of the study, with their questions.
+    """
+    asked = [
+        (each, PROTOCOLS[section.protocol].answer_keys(section, each))
+        for section in sections
+        if section.protocol in PROTOCOLS
+        for each in section.questions.all()
+    ]
+    there = dict.fromkeys(key for each, keys in asked if each.key == question for key in keys)
+    if not any(each.key == question for each, _ in asked):
+        choices = dict.fromkeys(each.key for each, keys in asked if keys)
+        known = (
+            f"Questions with answers to choose from are: {', '.join(choices)}."
+            if choices
+            else "The study has no question with answers to choose from."
+        )
+        yield f"the study has no question with the key “{question}”. {known}"
+    elif not there:
+        yield f"the question “{question}” has no answers to choose from."
+    elif unknown := [key for key in options if key not in there]:
+        keys = "keys" if len(unknown) > 1 else "key"
+        yield f"the question “{question}” has no answer with the {keys} {', '.join(f'“{key}”' for key in unknown)}. Its answers have the keys: {', '.join(there)}."
+
+
 def _answered(material: Material, question: str, options: list[str], fails_if_chosen: bool) -> Flags:
     flags = Flags(dict.fromkeys(material.submitted, UNKNOWN))
     rows = material.responses
@@ -187,14 +231,17 @@ def _answered(material: Material, question: str, options: list[str], fails_if_ch
 
 @register(
     "not_native", "not native: the answer to a question about language is not one of those wanted",
-    settings_form=AnswerSettings, source="Ethayarajh and Jurafsky 2022, appendix A.2",
+    settings_form=AnswerSettings, problems=answer_problems, source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )  # fmt: skip
 def not_native(material: Material, question: str, options: list[str]) -> Flags:
     """Finds whose answer to the named question is none of the options given. Who was not asked is unknown."""
     return _answered(material, question, options, fails_if_chosen=False)
 
 
-@register("answered", "answered: gave one of the named answers to a question", settings_form=AnswerSettings)
+@register(
+    "answered", "answered: gave one of the named answers to a question",
+    settings_form=AnswerSettings, problems=answer_problems,
+)  # fmt: skip
 def answered(material: Material, question: str, options: list[str]) -> Flags:
     """Finds who gave one of the options to the named question (of a survey, say). Who was not asked is unknown."""
     return _answered(material, question, options, fails_if_chosen=True)
@@ -482,9 +529,7 @@ def _applied(slug: str, settings: Mapping[str, Any], role: str, material: Materi
         return Applied(slug, slug, role, settings, True, nobody, f"The rule {slug!r} is not installed.")
     make = partial(Applied, slug, rule.label, role)
     cleaned: dict[str, Any] = {}
-    if rule.settings_form is not None:
-        form = rule.settings_form()
-        form = rule.settings_form({name: settings.get(name, box.initial) for name, box in form.fields.items()})
+    if (form := rule.bound(settings)) is not None:
         if not form.is_valid():
             found = "; ".join(f"{name}: {' '.join(errors)}" for name, errors in form.errors.items())
             return make(dict(settings), rule.is_outcome_blind, nobody, f"Its settings cannot be used: {found}")

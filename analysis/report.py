@@ -347,6 +347,15 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
     def say(code: str, text: str, severity: str = "warn") -> None:
         found.append({"code": code, "severity": severity, "text": text})
 
+    for rule in read.applied:
+        n = len(rule.failed & set(_submitted(read)))
+        if rule.excludes and 2 * n > len(submitted):
+            say(
+                "rule_excludes_most",
+                f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Before you use these "
+                "results, look at the rule's settings, and at its evidence in the table “Assignments left out”.",
+                "block",
+            )
     if any(origin != "live" for origin in parameters["origins"]):
         words = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
         whose = " and ".join(words[origin] for origin in parameters["origins"])

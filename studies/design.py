@@ -11,6 +11,7 @@ from django.db.models import Count
 
 from .models import Batch, Design, Exposure, Item, Output, Placement, Study
 from .protocols import REGISTRY, Problem
+from .rules import REGISTRY as RULES
 from .scales import ScaleSpec, read_scale
 from .texts import reading_minutes, word_count
 
@@ -268,6 +269,7 @@ def problems(study: Study) -> Iterator[Problem]:
         yield from _section_problems(section)
     yield from _stimuli_problems(study, sections)
     yield from _contrast_problems(study, sections)
+    yield from _rule_problems(study, sections)
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
@@ -310,6 +312,7 @@ def unreadable(study: Study) -> Iterator[Problem]:
     for section in sections:
         yield from _form_problems(section)
     yield from (problem for problem in _contrast_problems(study, sections) if problem.is_blocking)
+    yield from _rule_problems(study, sections)
 
 
 def _section_problems(section) -> Iterator[Problem]:
@@ -437,6 +440,34 @@ def _contrast_problems(study: Study, sections) -> Iterator[Problem]:
                 "contrasts",
                 len(live) == len(directed),
                 f"not_asked:{contrast}",
+            )
+
+
+def _rule_problems(study: Study, sections) -> Iterator[Problem]:
+    """Exclusion rules that would find nobody, or everybody, because they name what the study does not have."""
+    for row in study.exclusion_rules.all():
+        rule = RULES.get(row.rule)
+        if rule is None:
+            yield Problem(
+                f"The exclusion rule “{row.rule}” is not installed on this site. Delete it, or ask who runs heval to install it.",
+                "exclusion_rules",
+            )
+            continue
+        form = rule.bound(row.settings or {})
+        if form is None:
+            continue
+        found: list[str] = []
+        if not form.is_valid():
+            found = [
+                f"{form[name].label if name in form.fields else name}: {' '.join(errors)}"
+                for name, errors in form.errors.items()
+            ]
+        elif rule.problems is not None:
+            found = list(rule.problems(sections, **form.cleaned_data))
+        for words in found:
+            yield Problem(
+                f"Exclusion rule “{rule.name}”: {words} Correct the rule's settings, or delete the rule.",
+                "exclusion_rules",
             )
 
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ..fields import Answer, Field
-from ..scales import ScaleSpec
+from ..scales import ScaleSpec, read_scale
 
 REGISTRY: dict[str, "Protocol"] = {}
 
@@ -231,6 +231,13 @@ class Protocol:
     def problems(self, section) -> Iterable[Problem]:
         """What is missing or unwise in a section's definition."""
         return ()
+
+    def answer_keys(self, section, question) -> tuple[str, ...]:
+        """The keys that an answer to the question may store as its choice; empty where nothing is chosen from a list."""
+        try:
+            return tuple(option.key for option in read_scale(question.scale).options)
+        except (ValueError, TypeError, KeyError):
+            return ()  # the checklist names the scale
 
     def estimands(self, section) -> Mapping[str, str]:
         """Keys that a Contrast may name, each with its words; the first is the default."""

@@ -210,5 +210,62 @@ def test_settings_are_checked_by_their_forms():
     assert not exclusions.TauSettings({"tau": "2.5"}).is_valid()
     listed = exclusions.AnswerSettings({"question": "q", "options": "yes, no,"})
     assert listed.is_valid() and listed.cleaned_data["options"] == ["yes", "no"]
+    for keys in (["yes"], ["yes", "no"], ["of age, or nearly", "no"], ['"so" to say', 'a "b", c'], ["ja/nein", "何か"]):
+        field = listed.fields["options"]
+        assert field.clean(field.prepare_value(keys)) == field.clean(keys) == keys
+        assert not field.has_changed(keys, field.prepare_value(keys))
     assert exclusions.AnswerSettings({"question": "q", "options": ["yes"]}).is_valid()
     assert not exclusions.AnswerSettings({"question": "q", "options": " , "}).is_valid()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("rule", "settings", "said"),
+    [
+        ("not_native", {"question": "fluent", "options": ["yes"]}, []),
+        ("answered", {"question": "fluent", "options": ["yes", "no"]}, []),
+        ("not_native", {"question": "fluent", "options": ["['yes']"]}, ["not native", "“fluent”", "“['yes']”", "yes, no"]),
+        ("answered", {"question": "fluent", "options": ["yes", "maybe"]}, ["answered", "the key “maybe”", "yes, no"]),
+        ("answered", {"question": "english", "options": ["yes"]}, ["answered", "no question with the key “english”", "fluent"]),
+        ("answered", {"question": "comment", "options": ["yes"]}, ["answered", "“comment” has no answers to choose from"]),
+        ("not_native", {}, ["not native", "Question: ", "required"]),
+        ("too_fast", {"words_per_minute": 1}, ["too fast", "words per minute", "100"]),
+        ("gone", {}, ["“gone” is not installed"]),
+    ],
+)  # fmt: skip
+def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings, said):
+    from studies import lifecycle
+    from tests import builders
+
+    study = builders.spa_draft(rules=[(rule, settings)])
+    found = [problem for problem in lifecycle.problems(study) if problem.field == "exclusion_rules"]
+    if not said:
+        assert not found and builders.launched(study).state == "launched"
+        return
+    assert all(problem.is_blocking and "elete" in problem.text for problem in found)
+    assert all(part in " ".join(problem.text for problem in found) for part in said), found
+    with pytest.raises(lifecycle.NotReady, match="rule"):
+        builders.launched(study)
+    # Answers that were given elsewhere are analysed by the same rules.
+    with pytest.raises(lifecycle.NotReady, match="rule"):
+        lifecycle.freeze(study)
+
+
+@pytest.mark.django_db
+def test_each_protocol_knows_the_keys_that_its_answers_store():
+    """A rule may name the tie of two choices and the kinds of errors, which are no options of a scale."""
+    from studies.models import Section
+    from studies.protocols import REGISTRY as PROTOCOLS
+    from tests import builders
+
+    study = builders.draft_study()
+    choice = builders.add_choice(study, allows_tie=True)
+    marks = builders.add_marks(study, position=2)
+
+    def keys(section: Section, key: str) -> tuple[str, ...]:
+        return PROTOCOLS[section.protocol].answer_keys(section, section.questions.get(key=key))
+
+    assert keys(choice, choice.questions.get().key) == ("tie",)
+    assert "accuracy" in " ".join(keys(marks, "errors")).lower() and keys(marks, "score") == ()
+    choice.settings["allows_tie"] = False
+    assert keys(choice, choice.questions.get().key) == ()

@@ -3,15 +3,17 @@
 import json
 import random
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from analysis.report import BadParameters, build_report
 from analysis.simulate import Crowd, simulate_answers
 from analysis.tables import printed
 from annotators.models import Assignment, Exclusion
-from studies import lifecycle
+from studies import design, lifecycle
 from studies.models import Arm, Contrast, Question, Study, System
 from tests.analysis.answers import answer
 from tests.builders import launched, spa_draft, spa_study, user
@@ -150,6 +152,23 @@ def test_all_excluded_is_said_and_not_estimated():
     assert {row["after"] for row in table(result, "before_after")["rows"] if row["rule"] == "too_fast"} == {None}
 
 
+@pytest.mark.parametrize(
+    ("n", "role", "is_said"), [(3, "primary", True), (2, "primary", False), (3, "sensitivity", False)]
+)
+def test_a_rule_that_excludes_more_than_half_is_named_at_the_top(n, role, is_said):
+    draft = spa_draft(target_n=4, rules=[("too_fast", {"z": None})], with_rating=False)
+    draft.exclusion_rules.update(role=role)
+    study = launched(draft)
+    made = answer(study, 4, seconds=100_000)
+    for quick in made[:n]:
+        Assignment.objects.filter(pk=quick.pk).update(started_at=F("submitted_at") - timedelta(seconds=1))
+    notices = report(closed(study))["notices"]
+    assert [notice["code"] for notice in notices].count("rule_excludes_most") == is_said
+    if is_said:
+        first = notices[0]
+        assert first["severity"] == "block" and "“too fast” excludes 3 of 4 annotators" in first["text"]
+
+
 def test_one_order_only_warns_that_order_is_not_identified():
     study = spa_study(target_n=10, both=False, with_rating=False)
     answer(study, 10, percent=lambda person, x, y: 60 + person)
@@ -258,7 +277,9 @@ def test_a_changed_design_is_printed_and_takes_the_confirmation_away():
     assert not result["confirmatory"]["is_confirmatory"]
 
 
-def test_a_rule_that_cannot_run_excludes_nobody_and_says_so():
+def test_a_rule_that_cannot_run_excludes_nobody_and_says_so(monkeypatch):
+    """A launch refuses such a rule. An older version of heval did not."""
+    monkeypatch.setattr(design, "_rule_problems", lambda *_: ())
     study = spa_study(target_n=5, rules=[("incoherent", {"tau": "much"}), ("not_native", {})])
     answer(study, 5, percent=lambda person, x, y: 80 + person)
     result = report(closed(study))

@@ -157,6 +157,9 @@ class Marks(Protocol):
     )
     source = "Kocmi et al. 2024; Freitag et al. 2021"
 
+    def answer_keys(self, section, question):
+        return tuple(one.key for one in codebook_of(section.settings).categories) if question.key == ERRORS else ()
+
     def estimands(self, section):
         return {
             SCORE: "mean score of x less that of y",

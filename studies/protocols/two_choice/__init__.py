@@ -11,7 +11,7 @@ from django import forms
 from django.db.models import Count
 
 from studies.contrasts import of_systems
-from studies.fields import ExposureChoice
+from studies.fields import TIE, ExposureChoice
 from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
 
 from .. import Ask, Problem, Protocol, register
@@ -99,6 +99,9 @@ class TwoChoice(Protocol):
         return {PREFERENCE: "P(x chosen over y)"}
 
     # The design
+
+    def answer_keys(self, section, question):
+        return (TIE,) if settings_of(section)["allows_tie"] else ()
 
     def pairs(self, section, systems):
         """The pairs (of ids) that the section shows."""
