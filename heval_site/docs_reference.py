@@ -689,7 +689,11 @@ def scales_page() -> str:
         table(("Kind", "What is given", "Stored in"), rows),
         "## Keys of a scale",
         table(("Key", "Default", "Meaning"), parts),
-        "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. What was typed is stored as it was typed.",
+        "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. What is stored is the number that was given.",
+        "A number may be typed as people write it: `70`, `+70`, `70.0`, `70,0`, with the digits of any script, and with `%` where the field has that unit. "
+        "Stored is the number. `70.5` and `1,000` are refused, and the message says why.",
+        "Answers that are chosen have keys, where an annotator switches on *Answer with number keys*: the key is written beside the answer. It is the "
+        "number of the point, or the answer's place where points have no numbers; a point such as 10 or -1 has no key. Enter sends the page.",
     )  # fmt: skip
 
 

@@ -72,35 +72,12 @@ async function send(event) {
   event.preventDefault();
   if (isSent === false) return;
   isSent = false;
-  const { submitter } = event;
+  // The button that Enter presses has no name: it stands for the one that is seen.
+  const submitter = event.submitter.name ? event.submitter : $("[name=go]");
   submitter.ariaDisabled = "true";
   while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });
   isSent = true;
   form.requestSubmit(submitter);
-}
-
-// A slider that has no position until it is used.
-function addSlider(field) {
-  const { min, max } = field.dataset;
-  const slider = make("input", { type: "range", min, max, ariaLabel: "Slider: " + field.labels[0].innerText });
-  const follow = () => {
-    const words = field.value.trim();
-    const isSet = /^-?\d+$/.test(words) && +words >= +min && +words <= +max;
-    slider.classList.toggle("unset", !isSet);
-    if (isSet) slider.value = words;
-    slider.ariaValueText = isSet ? words : "not set";
-  };
-  const lead = () => {
-    field.value = slider.value;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  };
-  on(field, "input", follow);
-  // Pressed in the very middle it does not move.
-  on(slider, "input pointerup", lead);
-  const box = make("div", { className: "slide" });
-  box.append(slider, ...[min, (+min + +max) / 2, max].map((n) => make("i", { textContent: n, ariaHidden: "true" })));
-  field.parentElement.append(box);
-  follow();
 }
 
 function addCount(field) {
@@ -109,25 +86,6 @@ function addCount(field) {
   on(field, "input", count);
   field.after(line);
   count();
-}
-
-// Off until switched on.
-function addKeys(groups) {
-  const box = make("input", { type: "checkbox", checked: recall("keys") });
-  const line = make("label", { className: "keys" });
-  line.append(box, "Answer with number keys");
-  $(".go").before(line);
-  on(box, "change", () => remember("keys", box.checked));
-  const open = () => groups.find((group) => !$(":checked", group));
-  on(document, "keydown", ({ target, key, ctrlKey, altKey, metaKey }) => {
-    const group = target.closest("[role=radiogroup]") || open();
-    if (!box.checked || !group || ctrlKey || altKey || metaKey || target.matches("[type=text], textarea, select")) return;
-    const points = all("[type=radio]", group);
-    const point = points.find(({ value }) => value === key) || points[key - 1];
-    if (!point) return;
-    point.click();
-    $("input", open() || group).focus();
-  });
 }
 
 function addDeadline(line) {
@@ -167,13 +125,14 @@ function settle({ target }) {
 if (state === "open") {
   forget(page, pathname);
   restore();
-  all("[data-has-range]").forEach(addSlider);
   all("textarea").forEach(addCount);
   all("#kept").forEach(addDeadline);
-  if ($("[role=radiogroup]")) addKeys(all("[role=radiogroup]"));
   on(form, "input", changed);
   on(form, "change", settle);
   on(form, "submit", send);
+  on(document, "keydown", ({ target, key, repeat }) => {
+    if (key === "Enter" && !repeat && recall("keys") && target.matches("body, main")) form.requestSubmit($("[name=go]"));
+  });
   on(window, "online", () => { if (typed > safe) save(); });
   on(window, "visibilitychange pagehide", () => {
     if (typed > safe && !isSent) navigator.sendBeacon(pathname, answers());

@@ -1,10 +1,11 @@
 """Form fields of annotators' pages: what a browser may send, checked strictly, with the template that draws each.
 
-Django's own fields accept ``3.0``, ``+3`` and Arabic digits as numbers; an answer is either exactly one of those offered or it
-is refused, and the words say what is wanted.
+An answer is either one of those offered or it is refused, and the message says what is wanted. A number may be typed in the
+ways that people write numbers (``70 %``, ``+70``, ``70,0``, digits of any script), as long as it can be read in one way only.
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -89,20 +90,52 @@ class WholeNumber(Field):
     has_range: bool = False
 
     @property
-    def missing_text(self) -> str:
-        return f"Please give a whole number from {self.minimum} to {self.maximum}."
+    def wanted(self) -> str:
+        return f"a whole number from {self.minimum} to {self.maximum}"
 
     def clean(self, sent: str) -> Decimal | None:
-        sent = sent.strip(" ")
-        if sent == "":
+        typed = plain_number(sent)
+        if typed == "":
             if self.required:
-                raise Refused(self.missing_text)
+                raise Refused(f"Please give {self.wanted}.")
             return None
-        if not re.fullmatch(r"-?[0-9]{1,9}", sent, re.ASCII) or sent.startswith("-0"):
-            raise Refused(self.missing_text)
-        if not self.minimum <= int(sent) <= self.maximum:
-            raise Refused(self.missing_text)
-        return Decimal(int(sent))
+        if GROUPED.fullmatch(typed):
+            raise Refused(f"Please give {self.wanted}, without a comma, point or space between its digits.")
+        whole = WHOLE.fullmatch(typed)
+        if whole is None:
+            if FRACTION.fullmatch(typed):
+                raise Refused(f"This scale takes whole numbers only. Please give {self.wanted}.")
+            raise Refused(f"Please give {self.wanted}.")
+        sign, digits, unit = whole.groups()
+        if unit and unit != self.unit:
+            raise Refused(f"Please give {self.wanted}, without “{unit}”.")
+        number = int(sign + digits)
+        if not self.minimum <= number <= self.maximum or (sign == "-" and number == 0):
+            raise Refused(f"Please give {self.wanted}.")
+        return Decimal(number)
+
+
+# How people type a whole number. static/answers.js reads numbers in the same way: change both together.
+WHOLE = re.compile(r"([+-]?)([0-9]{1,9})(?:[.,](?:00?|0{4,}))?(?: *(%))?")
+# 1,000 may be a thousand, or one with three decimals.
+GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'’ ][0-9]{3})+(?: *%)?")
+FRACTION = re.compile(r"[+-]?[0-9]*[.,][0-9]+(?: *%)?")
+SIGNS = dict(zip("−﹣－＋％٪．，٫", "---+%%.,,", strict=True))
+DIRECTION_MARKS = frozenset("\u061c\u200e\u200f")
+
+
+def plain_number(typed: str) -> str:
+    """What was typed into a number field, with the digits and signs of an English keyboard. Superscripts are no digits."""
+    if not typed.isascii():
+        typed = "".join(_plain(character) for character in typed if character not in DIRECTION_MARKS)
+    return typed.replace("\t", " ").strip(" ")
+
+
+def _plain(character: str) -> str:
+    if unicodedata.category(character) == "Zs":
+        return " "
+    digit = unicodedata.decimal(character, None)
+    return SIGNS.get(character, character) if digit is None else str(digit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,12 +234,14 @@ FIELDS = {
 }
 # Spellings of 3 that are none, and what is no number at all.
 NO_NUMBERS = [
-    "-0", "-1", "101", "3.0", "3.5", "3,5", "3e0", "+3", "3 4", "0_3", "0x3", "٣", "３", "³", "NaN", "inf", "-inf", "1e309", "9" * 5000,
-    "3\x00", "3\n", "\u00a03", "\u200b3", "\ufeff3", "on", "null", "A",
+    "-0", "-1", "101", "3.5", "3,5", "3e0", "3 4", "0_3", "0x3", "³", "NaN", "inf", "-inf", "1e309", "9" * 5000,
+    "3\x00", "3\n", "\u200b3", "\ufeff3", "on", "null", "A",
 ]  # fmt: skip
+# Spellings that a field for a number takes, and that are no key of a point.
+SPELLINGS = ["3.0", "+3", "٣", "３", "\u00a03"]
 REFUSED = {
     "percent": NO_NUMBERS,
-    "likert": [*NO_NUMBERS, "0", "6", "03", " 3"],
+    "likert": [*NO_NUMBERS, *SPELLINGS, "0", "6", "03", " 3"],
     "continuous": [*NO_NUMBERS, "11"],
     "number": [*NO_NUMBERS, "11"],
     "choice": ["maybe", "YES", " yes", "yes\x00", "Yes", "yes,no", "0"],
@@ -252,10 +254,10 @@ REFUSED = {
     ],
 }  # fmt: skip
 TAKEN = {
-    "percent": {"0": 0, "100": 100, " 40 ": 40, "03": 3},
+    "percent": {"0": 0, "100": 100, " 40 ": 40, "03": 3, "40 %": 40} | dict.fromkeys(SPELLINGS, 3),
     "likert": {"1": 1, "5": 5},
-    "continuous": {"0": 0, "10": 10},
-    "number": {"0": 0, "10": 10},
+    "continuous": {"0": 0, "10": 10} | dict.fromkeys(SPELLINGS, 3),
+    "number": {"0": 0, "10": 10} | dict.fromkeys(SPELLINGS, 3),
     "choice": {"no": "no"},
     "exposure": {"B": 977},
     "acknowledgement": {"1": 1},

@@ -114,9 +114,11 @@ def test_a_ranking_is_stored_as_typed_and_as_mid_ranks(typed, ranks):
 
 def test_a_place_that_is_none_is_refused_naming_its_output():
     assignment = claimed(launched(draft()), "w")
-    for wrong in ("", "0", "4", "-1", "1.5", "first", "١", "1e0", " ", "1\x00"):
+    wanted = "Please give a whole number from 1 to 3."
+    for wrong in ("1.5", "", "0", "4", "-1", "first", "1e0", " ", "1\x00"):
         outcome = send(assignment, "1", wrong, "2")
-        assert outcome.sent.errors == {B: "Please give a whole number from 1 to 3."}, wrong
+        why = "This scale takes whole numbers only. " if wrong == "1.5" else ""
+        assert outcome.sent.errors == {B: why + wanted}, wrong
     shown = shown_page(assignment, outcome.step.page, outcome.asks, sent=outcome.sent)
     assert [(where, field.text) for where, field in shown.located_errors] == [("Story B", "The place of B")]
     assert not Response.objects.exists()
