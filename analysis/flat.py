@@ -71,7 +71,7 @@ WHO = (
 PAGE = (
     Column("page", "text", "The page, as counted for this annotator; empty for imported answers."),
     Column("layout", "text", "How the page was laid out on the annotator's screen, as far as its script told."),
-    Column("shown_at", "time", "When the page was first shown."),
+    Column("shown_at", "time", "When the page was first shown; empty where it is not known."),
     Column("received_at", "time", "When the answer was stored."),
     Column("active_seconds", "integer", "Time with the page in the foreground, as its script counted; a hint.", "seconds"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import json
 from functools import lru_cache
 
 from django.db.models import Exists, JSONField, OuterRef, TextField, Value
-from django.db.models.functions import Cast, Greatest, Now
+from django.db.models.functions import Cast, Greatest
 from django.http import QueryDict
 
 from studies.models import Study
@@ -20,7 +20,7 @@ from .assign import kept_for
 from .models import PageVisit, Response
 from .pages import fixed_way, shown_of
 from .prepared import Update, in_turn
-from .record import OF_RESPONSE, active_seconds, live, read_page, rows_of, screens_out
+from .record import OF_RESPONSE, RECORDED, active_seconds, live, read_page, rows_of, screens_out
 
 # By design: how long its study keeps a place, as it was last read. A statement that was told another time finds no row.
 _times: dict[int, tuple[int | None, int | None]] = {}
@@ -80,8 +80,7 @@ _recording = Update(
             shown=Cast(Value(shown, TextField()), JSONField()),
         ),
         {
-            "recorded_at": Greatest("shown_at", Now()), "draft": None,
-            "active_seconds": Greatest("active_seconds", Value(seconds)),
+            **RECORDED, "active_seconds": Greatest("active_seconds", Value(seconds)),
         },
     ),
     int, int, str, str, str,

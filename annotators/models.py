@@ -204,14 +204,19 @@ class Assignment(models.Model):
 
 
 class PageVisit(models.Model):
-    """A page that an annotator was shown. ``shown`` is written once, at first sight; the draft until it is recorded."""
+    """A page that an annotator was shown. ``shown`` is written once, at first sight; the draft until it is recorded.
+
+    The row is written without waiting for the disk, so a crash of the database may lose it. It is then made again from the
+    assignment's seed when the page's answers or a draft arrive; nobody knows any more when the page was shown, and ``shown_at``
+    is null.
+    """
 
     assignment = link(Assignment, "visits", db_index=False)
     key = models.CharField(max_length=40)
     shown = models.JSONField(default=dict)
     layout = models.CharField(max_length=10, blank=True)
     draft = models.JSONField(null=True, blank=True)
-    shown_at = models.DateTimeField(db_default=Now())
+    shown_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     recorded_at = moment()
     active_seconds = models.PositiveIntegerField(default=0)
 
@@ -221,7 +226,7 @@ class PageVisit(models.Model):
             CheckConstraint(name="page_draft_is_cleared_when_recorded", condition=Q(recorded_at=None) | Q(draft=None)),
             CheckConstraint(
                 name="page_is_recorded_after_it_was_shown",
-                condition=Q(recorded_at=None) | Q(recorded_at__gte=F("shown_at")),
+                condition=Q(recorded_at=None) | Q(shown_at=None) | Q(recorded_at__gte=F("shown_at")),
             ),
         ]
 

@@ -21,27 +21,40 @@ from studies.fields import Answer, Refused
 from studies.models import Batch
 from studies.protocols import Ask
 
-from .assign import ENDS_PARTICIPATION, Released, kept_for, release, revive
+from .assign import ENDS_PARTICIPATION, Released, begin, kept_for, release, revive
 from .models import Assignment, PageVisit, Response
-from .pages import Step, Walk, page_as_shown, walk_of, way_of
-from .prepared import Select, Update, columns_of, in_turn
+from .pages import Step, Walk, page_as_shown, shown_of, walk_of, way_of
+from .prepared import Select, Update, columns_of, in_turn, insert_lightly
 
 SKIP = ".skip"
 # What a page may send beside its answers.
 CONTROLS = frozenset({"go", "save", "layout", "active"})
-DRAFT_LIMIT = 200_000
+# Characters, names and all; and how many names and values.
+DRAFT_LIMIT, DRAFT_TEXTS = 200_000, 2_000
 
 
-class Conflict(Exception):
+class NotStored(Exception):
+    """What was sent to a page is not stored. Whoever sent it is shown it again, with the reason: one subclass for each."""
+
+
+class Conflict(NotStored):
     """This page was recorded before, with other answers."""
 
 
-class Elsewhere(Exception):
-    """This page is not the one to be answered now."""
+class Elsewhere(NotStored):
+    """Another page has to be answered before this one."""
 
 
-class Closed(Exception):
-    """The assignment takes no answers any more: it was submitted or withdrawn."""
+class NoSuchPage(NotStored):
+    """The assignment has no page with this key."""
+
+
+class Closed(NotStored):
+    """The assignment takes no answers any more: it was submitted, withdrawn or ended, or it never had a place."""
+
+
+class TooLong(NotStored):
+    """A draft is larger than what is kept of one."""
 
 
 @dataclass(slots=True)
@@ -128,6 +141,8 @@ def standing_of(assignment: Assignment) -> Standing:
 
 
 OF_VISIT = columns_of(PageVisit)
+# What is written of a new visit; its moment is the database's own.
+OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
 
 
 def visits_in(rows: Iterable[Sequence[Any]]) -> dict[str, PageVisit]:
@@ -157,7 +172,45 @@ def standing_at(assignment: Assignment, key: str) -> Standing:
     return Standing(assignment, visits, {}, walk, around=key)
 
 
-def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
+def new_visit(standing: Standing, step: Step, key: str) -> PageVisit:
+    """The visit of a page that has none, not yet stored. A page begins in the layout that was chosen on the one before."""
+    before = standing.visits.get(standing.walk.before(key))
+    layout = before.layout if before else ""
+    return PageVisit(assignment=standing.assignment, key=key, shown=shown_of(step.page), layout=layout, shown_at=None)
+
+
+def lost_visit(standing: Standing, step: Step, key: str) -> PageVisit:
+    """Make the visit of the page that is next again. The page comes out the same, for it is drawn from the assignment's seed.
+
+    Nobody knows when it was shown. Where another request was quicker, its row is the one that counts.
+    """
+    insert_lightly(PageVisit, (*OF_NEW_VISIT, "shown_at"), new_visit(standing, step, key))
+    return PageVisit.objects.get(assignment=standing.assignment, key=key)
+
+
+def as_shown(step: Step, visit: PageVisit) -> Step:
+    return Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+
+
+def addressed(assignment: Assignment, key: str) -> tuple[Standing, Step, PageVisit]:
+    """The page that something was sent to, as it was shown, with its visit: recorded, or taking answers now. Raises NotStored."""
+    if assignment.withdrawn_at or assignment.batch_id is None:
+        raise Closed
+    standing = standing_at(assignment, key)
+    step, visit = standing.steps.get(key), standing.visits.get(key)
+    if step is None:
+        raise NoSuchPage
+    if visit is None or not visit.recorded_at:
+        if assignment.submitted_at or assignment.released_reason in ENDS_PARTICIPATION:
+            raise Closed
+        if not standing.is_next(key):
+            raise Elsewhere
+    if visit is None:
+        visit = lost_visit(standing, step, key)
+    return standing, as_shown(step, visit), visit
+
+
+def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict, has_files: bool = False) -> Sent:
     """Check what was sent against what the page asks: every name known, every value single and exactly one of those offered."""
     sent = Sent()
     names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
@@ -167,6 +220,8 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict) -> Sent:
         sent.general.append(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
         )
+    if has_files:
+        sent.general.append("This page takes no files.")
     for slot, ask in asks.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP) if reason]
@@ -263,26 +318,19 @@ class Outcome:
     step: Step | None = None
 
 
-def record_page(assignment: Assignment, key: str, data: QueryDict) -> Outcome:
-    """Store one page's answers, once. Raises Conflict, Elsewhere or Closed.
+def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bool = False) -> Outcome:
+    """Store one page's answers, once. Raises NotStored.
 
     A released assignment takes its place again if that is still free; else its answers are kept all the same and are marked
     late when the last page is sent.
     """
-    standing = standing_at(assignment, key)
-    visit = standing.visits.get(key)
-    if key not in standing.steps or visit is None:
-        raise Elsewhere
-    step = standing.steps[key]
-    step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    standing, step, visit = addressed(assignment, key)
     asks = step.protocol.asks(step.page)
-    sent = read_page(step, asks, data)
+    sent = read_page(step, asks, data, has_files)
     if visit.recorded_at:
         return _replayed(standing, step, asks, sent)
-    if assignment.submitted_at or assignment.withdrawn_at or assignment.released_reason in ENDS_PARTICIPATION:
-        raise Closed
-    if not standing.is_next(key):
-        raise Elsewhere
+    if assignment.started_at is None:
+        begin(assignment)
     if not sent.is_valid:
         return Outcome(key, sent, asks, step)
     rows = rows_of(assignment.pk, asks, sent)
@@ -348,13 +396,14 @@ def _released(pk: int) -> QuerySet[Assignment]:
 _late_page = Update(lambda pk: (_released(pk), {"is_late": False}), int)
 _late_screening = Update(lambda pk: (_released(pk), {"released_reason": Released.SCREENED_OUT}), int)
 _late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": True}), int)
-# A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed.
+# A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed. Where it is not known
+# when the page was shown, there is nothing to follow; SQLite's greatest of nothing and a moment would be nothing.
+RECORDED = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
 _recording = Update(
     lambda seconds, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
         {
-            "recorded_at": Greatest("shown_at", Now()), "draft": None,
-            "active_seconds": Greatest("active_seconds", Value(seconds)),
+            **RECORDED, "active_seconds": Greatest("active_seconds", Value(seconds)),
         },
     ),
     int, int,
@@ -411,26 +460,47 @@ def active_seconds(data: QueryDict) -> int:
     return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
 
 
-def save_draft(assignment: Assignment, key: str, data: QueryDict) -> bool:
-    """Keep what was typed on a page that is not recorded. False when it is, or was never shown."""
+def typed_in(data: QueryDict) -> dict[str, list[str]]:
+    """What was typed or chosen on a page, by the names of its inputs: all that is not empty, but for the page's own controls."""
+    typed = {name: [one for one in values if one.strip()] for name, values in data.lists() if name not in CONTROLS}
+    return {name: values for name, values in typed.items() if values}
+
+
+def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
+    """Keep what was typed on a page that is not recorded. Raises NotStored, unless all of it is recorded already."""
     kept = {
-        name: [value.replace("\x00", "").encode("utf-8", "ignore").decode() for value in values[:20]]
-        for name, values in data.lists()
-        if name not in CONTROLS and len(name) <= 80
+        _storable(name): [_storable(value) for value in values] for name, values in data.lists() if name not in CONTROLS
     }
-    if sum(len(value) for values in kept.values() for value in values) > DRAFT_LIMIT or len(kept) > 1000:
-        return False
+    sizes = [len(one) for name, values in kept.items() for one in (name, *values)]
+    fits = sum(sizes) <= DRAFT_LIMIT and len(sizes) <= DRAFT_TEXTS
     # No join: the database looks at these conditions again when it had to wait for the row.
     at_work = Assignment.objects.filter(pk=assignment.pk, withdrawn_at=None, submitted_at=None)
+    at_work = at_work.exclude(released_reason__in=ENDS_PARTICIPATION)
     open_visit = PageVisit.objects.filter(assignment__in=at_work, key=key, recorded_at=None)
     changes: dict[str, Any] = {"draft": kept}
     if data.get("layout") in ("side", "one"):
         changes["layout"] = data["layout"]
     if seconds := active_seconds(data):
         changes["active_seconds"] = seconds
-    if not open_visit.update(**changes):
-        return False
-    # Whoever types is still there.
+    for _ in range(3):
+        if fits and open_visit.update(**changes):
+            break
+        assignment.__dict__.pop("around", None)  # what was read before is not what the statement has found
+        standing, step, visit = addressed(assignment, key)
+        if visit.recorded_at:
+            if typed_in(data):
+                asks = step.protocol.asks(step.page)
+                _replayed(standing, step, asks, read_page(step, asks, data))
+            return
+        if not fits:
+            raise TooLong
+    else:
+        raise Closed  # its annotator left while this was on its way
+    # Whoever types is still there, and has begun.
     held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    held.update(reserved_until=kept_for(assignment.study.idle_lease_seconds))
-    return True
+    held.update(started_at=Coalesce("started_at", Now()), reserved_until=kept_for(assignment.study.idle_lease_seconds))
+
+
+def _storable(text: str) -> str:
+    """Without what a database cannot hold in a text."""
+    return text.replace("\x00", "").encode("utf-8", "ignore").decode()

@@ -277,7 +277,7 @@ COLUMNS = {
     "PageVisit.layout": "Side by side, or one at a time.",
     "PageVisit.recorded_at": "When its answers were stored.",
     "PageVisit.shown": "Labels, orders and images as shown; written once.",
-    "PageVisit.shown_at": "First sight.",
+    "PageVisit.shown_at": "First sight; empty where it is not known, because a crash of the database lost it.",
     **{f"Panel{kind}.recruitment": "For which link." for kind in ("Event", "Order", "Plan", "Secret", "Submission", "Task")},
     "PanelBar.annotator": "Who.",
     "PanelBar.order": "By which order.",

@@ -65,12 +65,33 @@ def answer_of(request, status: int, *, title: str, **context) -> HttpResponse:
         body = json.dumps({"title": title, "status": status, **context})
         response = HttpResponse(body, status=status, content_type="application/problem+json")
     else:
-        response = HttpResponse(render_to_string(f"{status}.html", {"title": title, **context}), status=status)
+        context |= {"title": title, "typed": typed_by_annotator(request)}
+        if status >= 500 and context["typed"]:
+            context["again"] = {"path": request.get_full_path(), "fields": fields_of(request)}
+        response = HttpResponse(render_to_string(f"{status}.html", context), status=status)
     response["Cache-Control"] = "no-store"
     # Within a panel's frame an annotator would be told nothing at all, also that an answer was not stored.
     framing = channels.framing() if request.path_info.startswith(("/p/", "/e/")) else ()
     response["Content-Security-Policy"] = POLICY + (" ".join(framing) or "'none'")
     return response
+
+
+def typed_by_annotator(request) -> list[str]:
+    """What an annotator typed or chose on a page: no page about a fault may drop it. Empty where the form was not read, because
+    it is too large or cannot be read at all."""
+    from annotators.record import typed_in
+
+    if request.method != "POST" or not request.path_info.startswith("/p/"):
+        return []
+    try:
+        return [value for values in typed_in(request.POST).values() for value in values]
+    except Exception:  # a page about a fault must not meet the fault
+        return []
+
+
+def fields_of(request) -> list[tuple[str, str]]:
+    """A form's fields, to be sent again as they are."""
+    return [(name, value) for name, values in request.POST.lists() for value in values]
 
 
 def server_error(request, *args):

@@ -7,6 +7,7 @@ const { pathname } = location;
 const { page, state } = document.body.dataset;
 const form = $("#answers");
 const RETRY = 5000;
+const read = async (reply) => new DOMParser().parseFromString(await reply.text(), "text/html");
 
 // Storage may be forbidden in a panel's frame: then the browser keeps no copy.
 const attempt = (act) => { try { return act(localStorage); } catch { return null; } };
@@ -22,7 +23,7 @@ function say(words, isBad = false) {
   $(".saved span").textContent = words;
 }
 
-// Drafts: sent after a pause; the browser keeps a copy of what the server has not.
+// Drafts: sent after a pause; the browser keeps what the server has not.
 let typed = 0, safe = 0, seconds = 0, timer, sending, isSent;
 const answers = () => new URLSearchParams([...new FormData(form), ["save", "auto"]]);
 const keep = () => remember(pathname, { seconds, answers: typed > safe ? [...new FormData(form)] : null });
@@ -49,7 +50,7 @@ async function save() {
   if (reply.ok) {
     safe = upTo;
     say("Saved " + clock(Date.now()));
-  } else say("This page is stored already. Reload it to see how.", true);
+  } else say($("#refused", await read(reply))?.textContent || "Not saved.", true);
   keep();
   return true;
 }
@@ -66,7 +67,7 @@ function restore() {
   changed();
 }
 
-// Sent once, when the server is known to be there: a lost connection does not lose the page.
+// Sent once the server is known to be there: a lost connection does not lose the page.
 async function send(event) {
   if (isSent) return;
   event.preventDefault();
@@ -102,7 +103,7 @@ function addDeadline(line) {
   on(button, "click", async (event) => {
     event.preventDefault();
     const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
-    const fresh = reply?.ok && $("#kept", new DOMParser().parseFromString(await reply.text(), "text/html"));
+    const fresh = reply?.ok && $("#kept", await read(reply));
     if (!fresh) return say("Not possible now. Try again.", true);
     line.dataset.minutes = fresh.dataset.minutes;
     show();

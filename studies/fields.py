@@ -75,6 +75,10 @@ class Field:
     def parsed(self, sent: str) -> Any:
         raise NotImplementedError
 
+    def words(self, sent: str, part: str = "") -> str | None:
+        """What was sent (of several inputs: in ``part``) as the page words it; None where no control of the page can show it."""
+        return sent
+
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber(Field):
@@ -151,6 +155,10 @@ class Scale(Field):
             raise Refused(self.missing)
         return Decimal(sent)
 
+    def words(self, sent, part=""):
+        labels = {point.key: point.label for point in self.points}
+        return (f"{sent} ({labels[sent]})" if labels[sent] else sent) if sent in labels else None
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Field):
@@ -164,6 +172,9 @@ class Choice(Field):
         if sent not in {option.key for option in self.options}:
             raise Refused(self.missing)
         return sent
+
+    def words(self, sent, part=""):
+        return {option.key: option.label for option in self.options}.get(sent)
 
 
 TIE = "tie"
@@ -190,6 +201,11 @@ class ExposureChoice(Field):
         except KeyError:
             raise Refused(self.missing) from None
 
+    def words(self, sent, part=""):
+        if self.tie and sent == TIE:
+            return self.tie
+        return sent if sent in dict(self.exposures) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Tick(Field):
@@ -205,6 +221,9 @@ class Tick(Field):
         if sent == "" and self.required:
             raise Refused(self.missing)
         return Decimal(1 if sent else 0)
+
+    def words(self, sent, part=""):
+        return (self.option.label or "Yes") if sent == "1" else None
 
 
 @dataclass(frozen=True, slots=True)

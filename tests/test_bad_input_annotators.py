@@ -119,7 +119,7 @@ FORMS = {
     "too many fields": (lambda good: urlencode({f"f{n}": 1 for n in range(5001)}).encode(), FORM, 400, "More than 5,000 fields"),
     "too much": (b"s2.q1=" + b"4" * (2**20 + 1), FORM, 400, "More than 1 MB"),
     "a megabyte in a number": (lambda good: urlencode(dict.fromkeys(good, "4" * 100_000)).encode(), FORM, 422, "4 answers are missing"),
-    "a file": (multipart('; filename="a.png"'), "multipart/form-data; boundary=x", 400, "takes no files"),
+    "a file": (multipart('; filename="a.png"'), "multipart/form-data; boundary=x", 422, "takes no files"),
     "JSON": (b'{"s2.q1": "40"}', "application/json", 422, "4 answers are missing"),
     "compressed": (b"\x1f\x8b\x08\x00", FORM, 422, "4 answers are missing"),
     "no UTF-8": (b"s2.q1=\xff", FORM, 422, "4 answers are missing"),
@@ -337,7 +337,7 @@ def test_a_tab_that_stayed_behind_overwrites_nothing_and_is_shown_what_is_stored
     # Neither does a draft of it, nor a page that is not yet due.
     assert client.post(address, other | {"save": "auto"}).status_code == 409
     early = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "words"})
-    assert early.status_code == 302 and early["Location"] == f"/p/{assignment.code}/"
+    assert early.status_code == 409 and "not stored" in words_of(early) and ">words<" in early.content.decode()
     stored = Response.objects.filter(assignment=assignment, slot__startswith="s2")
     assert {row.slot: f"{row.value:.0f}" for row in stored} == good
     assert finished(assignment).submitted_at and Response.objects.filter(assignment=assignment).count() == 8
@@ -347,7 +347,8 @@ def test_the_answers_of_one_person_do_not_fit_the_page_of_another(study, client)
     """Same names of fields, another page key: each page stores under its own assignment and nowhere else."""
     mine, address, good = at_questions(study, "mine")
     theirs = claimed(study, "theirs")
-    assert client.post(f"/p/{theirs.code}/s2.ask/", good).status_code == 302
+    refused = client.post(f"/p/{theirs.code}/s2.ask/", good)
+    assert refused.status_code == 409 and all(f">{value}<" in refused.content.decode() for value in good.values())
     assert not Response.objects.filter(slot__startswith="s2").exists()
     assert client.post(address, good).status_code == 302 and Response.objects.filter(assignment=mine).count() == 5
 
@@ -384,7 +385,8 @@ def test_one_person_does_not_fill_the_inbox(study, client, monkeypatch):
 def test_a_question_from_a_page_that_is_none_arrives(study, client, page):
     response = client.post(f"/p/{claimed(study).code}/question/?page={page}", {"kind": "nonsense", "text": "Hello"})
     assert response.status_code == 200 and Inquiry.objects.get().kind == "question"
-    assert client.post(f"/p/{claimed(study).code}/time/?page={page}", {"s1.q1": "yes"}).status_code == 302
+    refused = client.post(f"/p/{claimed(study).code}/time/?page={page}", {"s1.q1": "yes"})
+    assert refused.status_code == 409 and "no such page" in words_of(refused) and ">yes<" in refused.content.decode()
 
 
 # Faults: the study, the clock, the disk and the broker

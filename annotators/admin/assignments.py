@@ -184,7 +184,7 @@ class AssignmentAdmin(ReadOnly):
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
         may_edit = may(request, assignment.study_id, EDIT)
-        visits = list(assignment.visits.order_by("shown_at", "pk"))
+        visits = list(assignment.visits.order_by("pk"))
         context = {
             **self.admin_site.each_context(request),
             "title": f"Assignment {assignment.code[:8]}",

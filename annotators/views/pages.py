@@ -1,5 +1,7 @@
 """A page of questions: shown, saved, sent, and kept for longer."""
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils import timezone
@@ -10,13 +12,34 @@ from studies.models import Study
 
 from .. import assign
 from ..at_once import record_at_once
-from ..models import PageVisit, Response
+from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
-from ..pages import FEEDBACK, media_names, page_as_shown, plan_of, shown_of
+from ..pages import FEEDBACK, media_names, plan_of
 from ..prepared import insert_lightly
-from ..record import Closed, Conflict, Elsewhere, Standing, Step, record_page, save_draft, standing_at, standing_of
+from ..record import (
+    DRAFT_LIMIT,
+    OF_NEW_VISIT,
+    Closed,
+    Conflict,
+    Elsewhere,
+    NoSuchPage,
+    NotStored,
+    Sent,
+    Standing,
+    Step,
+    TooLong,
+    as_shown,
+    new_visit,
+    read_page,
+    record_page,
+    save_draft,
+    standing_at,
+    standing_of,
+    typed_in,
+)
 from ..show import cached_markdown, shown_page, stored_texts
 from ..training import told_of
+from ..typed import typed_on
 from .replies import for_annotators, framed, render, to_page
 from .whose import assignment_on_page, assignment_or_404, has_ended
 
@@ -50,58 +73,98 @@ def page(request, code, key):
     if visit is None and request.method == "GET":
         visit = _first_sight(standing, step, key)
     elif visit is not None:
-        step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+        step = as_shown(step, visit)
+        if assignment.started_at is None and request.method == "GET":
+            assign.begin(assignment)  # a crash came between this visit and the beginning
     return page_response(request, standing, step, visit)
 
 
 def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
-    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote.
-
-    A page begins in the layout that was chosen on the one before.
-    """
+    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
     assignment = standing.assignment
-    before = standing.visits.get(standing.walk.before(key))
-    made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page), layout=before.layout if before else "")
-    # Drawn from the assignment's seed, it comes out the same where a power cut has lost it. What is recorded waits for the disk.
-    insert_lightly(PageVisit, ("assignment", "key", "shown", "layout", "active_seconds"), made)
+    made = new_visit(standing, step, key)
+    # Drawn from the assignment's seed, it comes out the same where a crash has lost it (``lost_visit``). What is recorded waits
+    # for the disk.
+    insert_lightly(PageVisit, OF_NEW_VISIT, made)
     if assignment.started_at is None:
         assign.begin(assignment)
     return made
 
 
 def _posted(request, code, key):
-    if request.FILES:
-        return HttpResponse("This page takes no files.", status=400, content_type="text/plain")
     is_answer = "layout" not in request.POST and "save" not in request.POST
-    if is_answer and (stored := record_at_once(code, key, request.POST)):
+    has_files = bool(request.FILES)
+    if is_answer and not has_files and (stored := record_at_once(code, key, request.POST)):
         following, channel = stored
         framed(request, channel)
         return to_page(code, following)
     assignment = assignment_on_page(request, code, key)
-    if not is_answer:
-        saved = save_draft(assignment, key, request.POST)
-        if request.POST.get("save") == "auto":
-            return HttpResponse(status=204 if saved else 409)
-        return to_page(code, key)
     try:
-        outcome = record_page(assignment, key, request.POST)
-    except Conflict:
-        return _conflict(request, assignment, key)
-    except (Elsewhere, Closed):
-        return HttpResponseRedirect(f"/p/{code}/")
+        if not is_answer:
+            save_draft(assignment, key, request.POST)
+            return HttpResponse(status=204) if request.POST.get("save") == "auto" else to_page(code, key)
+        outcome = record_page(assignment, key, request.POST, has_files)
+    except NotStored as refusal:
+        return _not_stored(request, code, key, refusal)
     if outcome.sent is None:
         return to_page(code, outcome.following)
     standing = standing_at(assignment, key)
-    return page_response(request, standing, outcome.step, standing.visits.get(key), sent=outcome.sent, status=422)
+    return _to_be_corrected(request, standing, outcome.step, standing.visits.get(key), outcome.sent)
 
 
-def _conflict(request, assignment, key):
-    """Another answer for a page that is recorded: told so, and shown what is stored."""
-    standing = standing_at(assignment, key)
-    visit = standing.visits[key]
-    step = standing.steps[key]
-    step = Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
-    return page_response(request, standing, step, visit, status=409, is_conflict=True)
+def _to_be_corrected(request, standing: Standing, step: Step, visit: PageVisit | None, sent: Sent):
+    """The page with what was sent in its fields, and beside it what no field of the page can show."""
+    typed = [one for one in typed_on(step.protocol.asks(step.page), request.POST) if not one.is_in_field]
+    return page_response(request, standing, step, visit, sent=sent, status=422, typed=typed)
+
+
+# Why answers were not stored, beside Conflict and Closed, whose words depend on more.
+REASONS: dict[type[NotStored], str] = {
+    Elsewhere: "Another page has to be answered before this one. Please copy what you want to keep, and use it when this page comes.",
+    NoSuchPage: "There is no such page in your part of this study. The address may be wrong, or from an earlier time.",
+    TooLong: f"This is more than can be saved as a draft ({DRAFT_LIMIT:,} characters). Please make it shorter.",
+}
+
+
+def _reason(refusal: NotStored, assignment: Assignment) -> str:
+    if not isinstance(refusal, Closed):
+        return REASONS[type(refusal)]
+    if assignment.withdrawn_at:
+        return "You have left this study. Nothing that you send is stored any more."
+    if assignment.submitted_at:
+        return "You have finished this part of the study. It takes no more answers."
+    if assignment.batch_id is None:
+        return "No place was free for you, so there was nothing to answer."
+    return "This study has ended for you. It takes no more answers."
+
+
+def _not_stored(request, code: str, key: str, refusal: NotStored):
+    """Whoever sent what is not stored sees it again, with the reason and one way on. Where the page can still be answered, it
+    is the page itself."""
+    assignment = assignment_or_404(request, code)  # as it is by now
+    standing = standing_at(assignment, key) if assignment.batch_id else None
+    step = standing.steps.get(key) if standing else None
+    visit = standing.visits.get(key) if standing else None
+    asks = {}
+    if step and visit:  # the questions of a page that was not shown are not shown here either
+        step = as_shown(step, visit)
+        asks = step.protocol.asks(step.page)
+    typed = typed_on(asks, request.POST)
+    if isinstance(refusal, Conflict):
+        return page_response(request, standing, step, visit, status=409, is_conflict=True, typed=typed)
+    if isinstance(refusal, TooLong):
+        sent = replace(read_page(step, asks, request.POST), errors={}, general=[_reason(refusal, assignment)])
+        return _to_be_corrected(request, standing, step, visit, sent)
+    if not typed and request.POST.get("save") != "auto":
+        return HttpResponseRedirect(f"/p/{code}/")
+    context = {
+        "study": wording_of(assignment.study, assignment.design_id).study,
+        "assignment_path": f"/p/{code}/",
+        "outcome": has_ended(assignment),
+        "reason": _reason(refusal, assignment),
+        "typed": typed,
+    }
+    return render(request, "annotate/not_stored.html", context, status=409)
 
 
 def page_response(request, standing: Standing, step: Step, visit: PageVisit | None, *, sent=None, status=200, **more):
@@ -174,8 +237,12 @@ def more_time(request, code):
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(request, code)
     assign.extend(assignment)
-    if key := request.GET.get("page", "").replace("\x00", "")[:40]:
-        save_draft(assignment, key, request.POST)
+    key = request.GET.get("page", "").replace("\x00", "")[:40]
+    try:
+        if key or typed_in(request.POST):
+            save_draft(assignment, key, request.POST)
+    except NotStored as refusal:
+        return _not_stored(request, code, key, refusal)
     return HttpResponseRedirect(f"/p/{code}/")
 
 

@@ -183,7 +183,7 @@ STUDIES = {
 ACTS = {
     "goes on": 30, "sends": 10, "sends again": 4, "sends otherwise": 4, "looks": 5, "saves": 3, "chooses a layout": 2, "asks for time": 2,
     "comes back": 2, "loses the place": 2, "is replaced": 2, "writes otherwise": 1, "pauses": 1, "resumes": 2, "closes": 0.3,
-    "leaves": 0.4, "is excluded": 1, "amends": 2, "another process": 1,
+    "leaves": 0.4, "loses the visit": 2, "is excluded": 1, "amends": 2, "another process": 1,
 }  # fmt: skip
 ODD = (
     "", " ", "-1", "0", "3", " 3 ", "3.0", "03", "101", "\u0663", "A", "B", "tie", "yes", "no", "a", "x" * 3000, "caf\u00e9 \u2603 \U0001f600",
@@ -387,6 +387,12 @@ class Play:
             shown = {"items": items, "questions": list(reversed(visit.shown["questions"]))}
             PageVisit.objects.filter(pk=visit.pk).update(shown=shown)
 
+    def _loses_the_visit(self, person):
+        """A crash of the database took the row of the page that they look at."""
+        if place := self._place(person):
+            mine, _, keys, next_place = place
+            PageVisit.objects.filter(assignment=mine, key=keys[next_place], recorded_at=None).delete()
+
     def _leaves(self, person):
         if mine := self._mine(person):
             self._asked("post", f"/p/{mine.code}/withdraw/")
@@ -562,7 +568,8 @@ GOES_LONG = {"asked why"}
 USUAL_AND_UNUSUAL = (
     "anna opens, anna answers, anna opens, anna types, anna answers, anna sends again, anna sends otherwise, ben opens, ben answers, "
     "ben opens, ben says no, anna opens, anna writes otherwise, anna answers, anna opens, anna amends, anna answers, anna opens, "
-    "anna is replaced, anna answers, anna opens, anna another process, anna answers, anna goes on, anna goes on, ben opens, ben answers, "
+    "anna loses the visit, anna answers, anna opens, anna loses the visit, anna types, anna answers, "
+    "anna opens, anna is replaced, anna answers, anna opens, anna another process, anna answers, anna goes on, anna goes on, ben opens, ben answers, "
     "anna opens, anna closes, anna answers, ben opens, ben leaves, ben answers" + 6 * ", anna goes on"
 )
 

@@ -1,6 +1,7 @@
 """A page is recorded once, whatever the browser does."""
 
 import random
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import Closed, Conflict, Elsewhere, record_page, save_draft, standing_of
+from annotators.record import Closed, Conflict, Elsewhere, NoSuchPage, TooLong, record_page, save_draft, standing_of
 from annotators.views.whose import assignment_on_page
 from studies import lifecycle
 from studies.models import Batch
@@ -108,14 +109,16 @@ def test_pages_are_answered_in_order(study):
     assignment = claimed(study, "w")
     with pytest.raises(Elsewhere):
         record_page(fresh(assignment), "s2.ask", form())
-    with pytest.raises(Elsewhere):
+    with pytest.raises(NoSuchPage):
         record_page(fresh(assignment), "nonsense", form())
 
 
-def test_a_page_that_was_never_shown_is_not_recorded(study):
+def test_a_page_whose_visit_is_missing_is_recorded_and_when_it_was_shown_is_not_known(study):
     assignment = claimed(study, "w")
-    with pytest.raises(Elsewhere):
-        record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"}))
+    assert record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"})).following == "start"
+    visit = PageVisit.objects.get(assignment=assignment, key="s1")
+    assert visit.recorded_at and visit.shown_at is None and visit.shown["questions"]
+    assert fresh(assignment).started_at and Response.objects.get(assignment=assignment).choice == "yes"
 
 
 BAD = {
@@ -273,7 +276,7 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
     as_read = assignment_on_page(RequestFactory().post("/"), assignment.code, page.key)
-    assert save_draft(fresh(assignment), page.key, form(active="90"))
+    save_draft(fresh(assignment), page.key, form(active="90"))
     record_page(as_read, page.key, form(active="7", **plausible(asks, random.Random(1))))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
 
@@ -281,23 +284,48 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
 def test_a_draft_is_kept_until_the_page_is_recorded(study):
     assignment = at_questions(study)
     open_page(assignment)
-    assert save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
+    save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.active_seconds) == ({"s2.q1": ["40"]}, "one", 12)
     answered(assignment, "s2.ask")
-    assert not save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
+    with pytest.raises(Conflict):
+        save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
     assert PageVisit.objects.get(pk=visit.pk).draft is None
 
 
+def test_a_draft_of_a_recorded_page_that_says_what_is_stored_is_no_conflict(study):
+    assignment = at_questions(study)
+    _, _, asks = open_page(assignment)
+    sent = form(**plausible(asks, random.Random(3)))
+    record_page(fresh(assignment), "s2.ask", sent)
+    save_draft(fresh(assignment), "s2.ask", sent)
+    save_draft(fresh(assignment), "s2.ask", form(active="3"))
+    assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft is None
+
+
+def test_a_draft_makes_a_missing_visit_again(study):
+    assignment = at_questions(study)
+    before = PageVisit.objects.get(assignment=assignment, key="s2.read")
+    PageVisit.objects.filter(pk=before.pk).update(layout="one")
+    save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40"}))
+    visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
+    assert (visit.draft, visit.layout, visit.shown_at) == ({"s2.q1": ["40"]}, "one", None)
+
+
 @pytest.mark.parametrize(
-    "data", ["s2.q1=" + "x" * 300_000, "&".join(f"f{n}=1" for n in range(1500)), "s2.q1=%00%ED%A0%80"]
-)
-def test_no_draft_breaks_anything(study, data):
+    ("data", "kept"),
+    [
+        ("s2.q1=" + "x" * 300_000, None), ("&".join(f"f{n}=1" for n in range(1500)), None), (f"{'x' * 300_000}=1", None),
+        ("s2.q1=%00%ED%A0%80a", {"s2.q1": ["\ufffd\ufffd\ufffda"]}), (f"{'x' * 200}=1", {"x" * 200: ["1"]}),
+        ("s2.q1=1" * 1 + "&s2.q1=2" * 30, {"s2.q1": ["1"] + ["2"] * 30}),
+    ],
+)  # fmt: skip
+def test_a_draft_is_kept_whole_or_refused(study, data, kept):
     assignment = at_questions(study)
     open_page(assignment)
-    save_draft(fresh(assignment), "s2.ask", QueryDict(data))
-    draft = PageVisit.objects.get(assignment=assignment, key="s2.ask").draft
-    assert draft is None or len(str(draft)) < 250_000
+    with nullcontext() if kept else pytest.raises(TooLong):
+        save_draft(fresh(assignment), "s2.ask", QueryDict(data))
+    assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft == kept
 
 
 def test_a_middle_page_takes_at_most_eight_queries(study):

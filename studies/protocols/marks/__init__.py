@@ -117,6 +117,13 @@ class Mark(Field):
         where, _, words = row.part.partition(":")
         return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": words}
 
+    def words(self, sent, part=""):
+        if part == "where":
+            number = int(sent) if re.fullmatch(r"0|[1-9][0-9]{0,3}", sent, re.ASCII) else None
+            return None if number is None else f"sentence {number}" if number else "in no sentence"
+        offered = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
+        return sent if offered is None else {option.key: option.label for option in offered}.get(sent)
+
     def parts(self, output) -> tuple[Part, ...]:
         """The sentences of what is shown, from which its page offers."""
         return sentences(output.text)

@@ -1,0 +1,40 @@
+"""What somebody typed on a page, in words that can be read and copied: for the pages that say that it is not stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from studies.protocols import Ask
+
+from .record import SKIP, input_names, typed_in
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One answer. ``asked`` is empty where the page does not ask for it; ``is_in_field``: the page's own form shows it too."""
+
+    asked: str
+    said: str
+    is_in_field: bool = False
+
+
+def typed_on(asks: Mapping[str, Ask], data: QueryDict) -> list[Typed]:
+    """Everything that was typed or chosen, in the order in which it was sent."""
+    inputs = {name: (ask, part) for slot, ask in asks.items() for part, name in input_names(slot, ask).items()}
+    skips = {slot + SKIP: ask for slot, ask in asks.items()}
+    found = []
+    for name, values in typed_in(data).items():
+        for value in values:
+            if name in skips:
+                asked, words = skips[name].text, dict(skips[name].skip_reasons).get(value)
+            elif name in inputs:
+                ask, part = inputs[name]
+                asked, words = f"{ask.text} ({part})" if part else ask.text, ask.field.words(value, part)
+            else:
+                asked, words = "", None
+            # Of several values under one name, a form shows the first that was sent.
+            found.append(
+                Typed(asked, value if words is None else words, words is not None and value == data.getlist(name)[0])
+            )
+    return found
