@@ -21,7 +21,8 @@ from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 from .channels import REGISTRY as REGISTRY_OF_CHANNELS
-from .models import Annotator, Assignment, PageVisit, PanelIdentity, Recruitment, Response, SampleValue, Verdict
+from .identity import keep_identity, kept_ids
+from .models import Annotator, Assignment, PageVisit, Recruitment, Response, SampleValue, Verdict
 from .verdicts.erase import forgotten
 
 logger = logging.getLogger("heval.annotators")
@@ -111,7 +112,11 @@ def claim_batch(
     trust: str = Assignment.Trust.CLAIMED,
     is_consented: bool = False,
 ) -> Claim:
-    """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them."""
+    """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them.
+
+    ``external_ids``: the ids that the address carried. The person's own id among them goes to the enciphered table, together with the
+    row that is made: of people who are given nothing, nothing is kept.
+    """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
         study = Study.objects.get(pk=study.pk)
@@ -137,7 +142,10 @@ def claim_batch(
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
                 return Claim(WAIT)
-            return Claim("claimed", rebound(Assignment.objects.get(pk=own[batch.pk].pk), external_ids))
+            return Claim(
+                "claimed",
+                rebound(Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk), external_ids),
+            )
         if batch is not None:
             return Claim(
                 "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
@@ -167,7 +175,7 @@ def turn_away(
 
 def _past(study: Study, annotator: Annotator) -> list[Assignment]:
     mine = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
-    return list(mine.select_related("batch").order_by("pk"))
+    return list(mine.select_related("batch", "annotator").order_by("pk"))
 
 
 def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
@@ -210,7 +218,7 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     taken = {a.ordinal for a in past if not a.released_at}
     assignment = Assignment.objects.create(
         study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
-        external_ids=external_ids or {}, trust=trust, ordinal=_lowest_free(taken),
+        external_ids=_kept(annotator, external_ids), trust=trust, ordinal=_lowest_free(taken),
         reserved_until=lease(max(study.start_window_seconds, kept_seconds(recruitment))),
         consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
     )  # fmt: skip
@@ -224,17 +232,25 @@ def _turned_away(past, study, annotator, recruitment, origin, external_ids, trus
         if one.released_reason == Released.FULL and one.recruitment_id == (recruitment and recruitment.pk):
             return rebound(one, external_ids)
     return Assignment.objects.create(
-        study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=external_ids or {}, trust=trust,
+        study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=_kept(annotator, external_ids), trust=trust,
         design=_newest_design(study), released_at=Now(), released_reason=Released.FULL,
     )  # fmt: skip
 
 
 def rebound(assignment: Assignment, external_ids) -> Assignment:
     """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
-    if external_ids and external_ids != assignment.external_ids:
-        Assignment.objects.filter(pk=assignment.pk).update(external_ids=external_ids)
-        assignment.external_ids = external_ids
+    kept = _kept(assignment.annotator, external_ids)
+    if external_ids and kept != assignment.external_ids:
+        Assignment.objects.filter(pk=assignment.pk).update(external_ids=kept)
+        assignment.external_ids = kept
     return assignment
+
+
+def _kept(annotator: Annotator, external_ids) -> dict[str, str]:
+    """The ids that an assignment may hold. The person's own id is enciphered here: every row that knows ids is written with it."""
+    ids = external_ids or {}
+    keep_identity(annotator, ids.get("person", ""))
+    return kept_ids(annotator, ids)
 
 
 def _lowest_free(taken: set[int]) -> int:
@@ -384,11 +400,13 @@ def extend(assignment: Assignment) -> bool:
 def withdraw(assignment: Assignment) -> int:
     """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
 
-    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start.
+    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start. The panel's
+    id of them goes, unless something is owed to them or they take part in another study.
     """
-    from .pay.telling import keeps_id
+    from .pay.keeping import forget_leavers
+    from .pay.telling import is_owed
 
-    study, is_owed = assignment.study, keeps_id(assignment)
+    study, stays_owed = assignment.study, is_owed(assignment)
     with erasing():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
         mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
@@ -409,8 +427,8 @@ def withdraw(assignment: Assignment) -> int:
                 Verdict.objects.filter(pk=verdict.pk).update(evidence=forgotten(verdict.evidence))
         PageVisit.objects.filter(assignment__in=held).update(draft=None)
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
-        if not any(one.submitted_at for one in held) and not is_owed:
-            PanelIdentity.objects.filter(annotator=assignment.annotator_id).update(ciphertext=None, purge_at=None)
+        if not stays_owed:
+            forget_leavers([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, assignment_code=code)
     return len(codes)

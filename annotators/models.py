@@ -195,6 +195,7 @@ class Assignment(models.Model):
                 condition=Q(withdrawn_at=None) | Q(released_at__isnull=False) | Q(submitted_at__isnull=False),
             ),
             CheckConstraint(name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")),
+            CheckConstraint(name="assignment_holds_no_id_of_a_person", condition=~Q(external_ids__has_key="person")),
         ]  # fmt: skip
         # No index holds what every page changes (``reserved_until``): PostgreSQL then writes the row alone.
         indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]

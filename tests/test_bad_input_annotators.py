@@ -17,6 +17,7 @@ from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
 from annotators import assign, tasks
+from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
 from annotators.record import active_seconds, read_page, standing_of
 from annotators.views import ends
@@ -99,7 +100,7 @@ def test_the_panels_session_with_another_person_is_another_assignment_and_both_a
     first, second = Assignment.objects.order_by("pk")
     assert first.annotator_id != second.annotator_id and first.batch_id != second.batch_id
     for assignment, person in ((first, "anna"), (second, "bert")):
-        assert assignment.external_ids == {"person": person, "session": "S1"}
+        assert ids_of(assignment) == {"person": person, "session": "S1"}
         assert "cc=C1" in words_of(client.get(f"/p/{finished(assignment).code}/done/"))
     # Whoever comes with another person's id on a page of their own stays who they are.
     assert "Thank you" in words_of(client.get(f"/p/{first.code}/done/?who=bert"))

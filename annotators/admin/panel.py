@@ -1,5 +1,7 @@
 """The page of a recruitment's panel: its token, what it shows beside what we know, what it was told, and what a person must decide."""
 
+from collections.abc import Mapping
+
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
@@ -10,7 +12,7 @@ from studies.admin.access import EDIT, study_or_404
 from studies.models import Job
 
 from ..channels import OUTCOMES, REGISTRY
-from ..identity import panel_ids
+from ..identity import OF_PERSON, name_submissions, panel_ids, submission_id, whole_ids
 from ..models import Recruitment
 from ..monitor import progress_of_pages
 from ..panels import BulkText, Order, alerts, pools, rehearsing, rounds, work
@@ -211,15 +213,18 @@ class PanelPages:
         pages = progress_of_pages([one for one, _, _ in people if one is not None])
         may_ask = has_token(recruitment)
         orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
+        orders = list(orders.order_by("-pk")[:ROWS])
+        name_submissions([*doubtful, *(order.submission for order in orders if order.submission)])
+        ids = panel_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
             "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
             "looked": looked, "looked_classes": _told(looked.classes) if looked else [], "classes": _told(found),
             "matched": found.get("matched", 0), "to_approve": work.to_approve(recruitment).count() if may_ask else 0, "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
-            "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row)) for one, standing, row in people],
+            "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row, ids)) for one, standing, row in people],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
             "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
-            "alerts": alerts.alerts(recruitment), "doubted": doubted(recruitment), "orders": list(orders.order_by("-pk")[:ROWS]), "has_service": bool(channel.secrets), "takes_file": channel.takes_file(recruitment),
+            "alerts": alerts.alerts(recruitment), "doubted": doubted(recruitment), "orders": orders, "has_service": bool(channel.secrets), "takes_file": channel.takes_file(recruitment),
             "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
@@ -333,11 +338,15 @@ class PanelPages:
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
 
-def _entered(recruitment: Recruitment, row: PanelSubmission | None) -> str:
+def _entered(recruitment: Recruitment, row: PanelSubmission | None, people: Mapping[int, str]) -> str:
     """What the code says that somebody gave to the panel; '' where none is known."""
     if row is None or not row.receipt:
         return ""
-    receipt, ids = (receipt_of(row.assignment.code), row.assignment.external_ids) if row.assignment else ("", {})
+    if row.receipt.startswith(OF_PERSON):
+        return "their own id at the panel"
+    receipt, ids = "", {}
+    if row.assignment:
+        receipt, ids = receipt_of(row.assignment.code), whole_ids(row.assignment, people.get(row.annotator_id, ""))
     if receipt and same_receipt(row.receipt, receipt):
         return "the receipt of this work"
     channel = REGISTRY[recruitment.channel]
@@ -356,7 +365,7 @@ def _bulk(recruitment: Recruitment, channel) -> list[BulkText]:
     for row in rows:
         if person := people.get(row.annotator_id):
             task = row.task.external_id if row.task else ""
-            values = {"task": task, "submission": row.external_id, "person": person, "message": ""}
+            values = {"task": task, "submission": submission_id(row, person), "person": person, "message": ""}
             # The panel's forms know people: whoever sent two works to one task stands there once.
             orders[task, person] = Order("approve", f"approve-{row.pk}", values)
     return channel.bulk(list(orders.values()))

@@ -13,6 +13,7 @@ from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
 from ..exclude import standing_exclusions
+from ..identity import name_submissions
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
 from ..panels import work as panel_work
 from ..panels.reconcile import CLASSES
@@ -232,6 +233,7 @@ class _Page:
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
         can = decide.can_order(self.recruitment)
+        name_submissions([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
             "title": "Decide about one piece of work", "recruitment": self.recruitment, "channel": REGISTRY[self.recruitment.channel],

@@ -41,7 +41,8 @@ OUTCOMES = {
 class Arrival:
     """Who stands at the door, as far as the address tells.
 
-    ``person``: the id that the pool knows them by ('' on an open link). ``ids``: the panel's other ids, kept until paid.
+    ``person``: what tells the people of the pool apart; a keyed hash of it is stored ('' on an open link). ``ids``: the panel's ids as the
+    address carries them, of which the one under "person" is stored enciphered alone, and nowhere else.
     ``is_preview``: a look without taking part. ``problem``: a message for the annotator when the address is incomplete.
     """
 
@@ -120,7 +121,8 @@ class Channel:
         raise NotImplementedError
 
     def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> Return:
-        """How a person returns after ``outcome`` (one of OUTCOMES)."""
+        """How a person returns after ``outcome`` (one of OUTCOMES). ``external_ids``: as ``arrive`` read them; ids that are erased by now
+        are left out."""
         return Return(code=receipt)
 
     def home(self, recruitment) -> Return:

@@ -103,6 +103,9 @@ class Generic(Channel):
         # A link may be older than the site's list.
         if not wanted or not is_known_site(wanted):
             return Return(code=receipt) if outcome == "complete" else Return()
+        # The panel could do nothing with an address that names nobody.
+        if "{person}" in wanted and not external_ids.get("person"):
+            return Return(code=receipt) if outcome == "complete" else Return()
         values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
         if "://" in wanted:
             return Return(url=filled(wanted, values))

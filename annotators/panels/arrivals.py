@@ -10,6 +10,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from ..assign import pool_key
 from ..channels import REGISTRY, keyed
 from ..models import Assignment, Recruitment
 from . import APPROVED, REJECTED, SUBMITTED, UNKNOWN, WORKING, Seen
@@ -40,7 +41,7 @@ def unasked(recruitments: Iterable[Recruitment]) -> list[Assignment]:
         recruitment__in=showing, origin=Assignment.Origin.LIVE, trust__in=[Trust.CLAIMED, Trust.KEYED],
         claimed_at__gt=Now() - ASKED_FOR, external_ids__has_key="session",
     )  # fmt: skip
-    found = {mark_of(one): one for one in came.order_by("-pk")[:AT_ONCE]} if showing else {}
+    found = {mark_of(one): one for one in came.select_related("annotator").order_by("-pk")[:AT_ONCE]} if showing else {}
     asked = PanelEvent.objects.filter(source=SOURCE, external_id__in=list(found)).values_list("external_id", flat=True)
     for mark in asked if found else ():
         del found[mark]
@@ -51,8 +52,8 @@ def judged(assignment: Assignment, seen: Seen | None) -> str:
     """What the panel's answer says of an arrival; '' where it does not tell yet."""
     if seen is None:
         return NOBODY
-    ids = assignment.external_ids
-    if (seen.person, seen.task) != (ids.get("person"), ids.get("task", seen.task)):
+    whose, task = assignment.annotator, assignment.external_ids.get("task", seen.task)
+    if (pool_key(whose.pool, seen.person), seen.task) != (whose.external_id, task):
         return ANOTHER
     if seen.state in (WORKING, SUBMITTED, APPROVED, REJECTED):
         return VERIFIED

@@ -6,6 +6,7 @@ cannot tell, a person does.
 """
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from django.db.models.functions import Now
 
 from studies import audit
 
-from ..identity import panel_id, panel_ids
+from ..identity import panel_id, panel_ids, submission_id
 from ..models import Recruitment
 from . import OPERATIONS, Busy, NotYet, Order, Refused, Service, Unclear
 from .models import PanelBar, PanelOrder, PanelSubmission, PanelTask
@@ -164,7 +165,10 @@ def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
 def _carry_out(order: PanelOrder, was_sent: bool, service: Service) -> tuple[str, bool]:
     """Ask what became of one that was sent before, send what is not carried out, and write down what came of it: the state, and whether
     the panel takes others now."""
-    sent = Order(order.operation, order.token, _complete(order))
+    try:
+        sent = Order(order.operation, order.token, _complete(order))
+    except Refused as erased:
+        return _ended(order, State.UNCLEAR if was_sent else State.REFUSED, str(erased)), True
     result = None
     if was_sent:
         try:
@@ -204,8 +208,10 @@ def _complete(order: PanelOrder) -> Mapping[str, Any]:
         return {**order.values, "people": sorted(people.values())}
     if order.submission is None:
         return order.values
-    about = order.submission
-    named = {"submission": about.external_id, "person": panel_id(about.annotator) or ""}
+    about, person = order.submission, panel_id(order.submission.annotator) or ""
+    named = {"submission": submission_id(about, person), "person": person}
+    if not named["submission"]:
+        raise Refused("The panel's id of this work is erased, so it cannot be sent. Look at the panel itself.")
     return {"task": about.task.external_id if about.task else "", **order.values, **named}
 
 
@@ -234,4 +240,17 @@ def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] 
 
 
 def _written(order: PanelOrder, **columns: Any) -> bool:
+    if words := columns.get("words"):
+        columns["words"] = _without_people(order, words)
     return bool(PanelOrder.objects.filter(pk=order.pk, state=State.SENT).update(**columns))
+
+
+def _without_people(order: PanelOrder, words: str) -> str:
+    """What a panel says, without the ids that the order named: panels repeat them in their words, and words are kept in clear."""
+    if order.operation == "bar":
+        people = panel_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True)).values()
+    else:
+        people = panel_ids([order.submission.annotator_id] if order.submission else []).values()
+    for person in people:
+        words = re.sub(rf"(?<!\w){re.escape(person)}(?!\w)", "…", words, flags=re.IGNORECASE)
+    return words

@@ -11,6 +11,7 @@ from django.urls import reverse
 from studies.models import Study
 
 from ..channels import REGISTRY
+from ..identity import OF_PERSON
 from ..models import Assignment, Recruitment
 from ..pay import promises
 from . import Fee
@@ -140,6 +141,7 @@ def tasks_of(recruitment: Recruitment) -> QuerySet[PanelTask]:
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():
         came = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()
         named = set(came.values_list("external_ids__task", flat=True).distinct()) - {""}
+        named = {name for name in named if not name.startswith(OF_PERSON)}
         new = sorted(named - set(mine.values_list("external_id", flat=True)))
         PanelTask.objects.bulk_create(
             (PanelTask(recruitment=recruitment, external_id=name) for name in new), ignore_conflicts=True

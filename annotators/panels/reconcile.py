@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from .. import assign
 from ..channels import REGISTRY, keyed
-from ..identity import keep_identities
+from ..identity import ERASED, OF_PERSON, keep_identities, mark_of
 from ..models import Annotator, Assignment, PanelIdentity, Recruitment
 from ..pay import book
 from ..receipts import plain, receipt_of
@@ -28,7 +28,6 @@ Trust, Released = Assignment.Trust, Assignment.Released
 
 SENT = (SUBMITTED, APPROVED, REJECTED)  # it reached the panel
 LEFT = (RETURNED, EXPIRED)
-ERASED = "erased-"
 UNSENT_AFTER = timedelta(minutes=30)
 # What a panel tells of a submission, in our columns.
 KEPT = ("task", "state", "word", "receipt", "source", "started_at", "submitted_at", "decided_at", "decides_itself_at")
@@ -116,6 +115,7 @@ def _take_in(
         shown = [replace(one, task=parts.get(one.task, one.task)) for one in shown]
     tasks = _tasks(recruitment, {one.task for one in shown if one.task})
     annotators = _annotators(recruitment.pool, {one.person for one in shown if one not in whose})
+    shown = [one if one in whose else _without_person(recruitment.pool, one) for one in shown]
     known = {
         (row.external_id, row.annotator_id): row
         for row in PanelSubmission.objects.filter(recruitment=recruitment).select_related("assignment")
@@ -125,7 +125,7 @@ def _take_in(
     for one in shown:
         summary.seen += 1
         annotator = whose[one].annotator_id if one in whose else annotators[one.person]
-        row = known.get((one.submission, annotator))
+        row = known.get((one.submission, annotator)) or known.get((_erased(recruitment.pk, one.submission), annotator))
         is_new = row is None
         if row is None:
             row = PanelSubmission(recruitment=recruitment, external_id=one.submission, annotator_id=annotator)
@@ -163,6 +163,13 @@ def _take_in(
     summary.confirmed = now_confirmed.update(trust=Trust.CONFIRMED)
     summary.new, summary.changed = len(new), len(changed)
     return left
+
+
+def _without_person(pool: str, one: Seen) -> Seen:
+    """The submission with a mark wherever the panel, or the person at the panel, wrote the person's own id."""
+    mark = mark_of(assign.pool_key(pool, one.person))
+    same = {name: mark for name in ("submission", "receipt", "code") if getattr(one, name).strip() == one.person}
+    return replace(one, **same) if same else one
 
 
 def _parts(recruitment: Recruitment) -> dict[str, str]:
@@ -225,7 +232,8 @@ def _found(mine: list[Assignment], one: Seen) -> Assignment | None:
         for row in mine:
             if same_receipt(one.receipt, receipt_of(row.code)):
                 return row
-    return mine[0] if len(mine) == 1 else None
+    # Where the panel shows people alone, it shows one work of each: the newest.
+    return mine[0] if len(mine) == 1 or (mine and one.submission.startswith(OF_PERSON)) else None
 
 
 def same_receipt(typed: str, receipt: str) -> bool:
@@ -236,8 +244,8 @@ def same_receipt(typed: str, receipt: str) -> bool:
 def _is_current(assignment: Assignment, one: Seen, is_news: bool) -> bool:
     """Whether they work under this id still: who returned and took it again has another one by now. Where no session tells, what was known
     before is about the time before they took it again."""
-    ids = set(assignment.external_ids.values()) - {one.person}
-    return one.submission in ids if ids and one.submission != one.person else is_news
+    ids = {value for value in assignment.external_ids.values() if not value.startswith(OF_PERSON)}
+    return one.submission in ids if ids and not one.submission.startswith(OF_PERSON) else is_news
 
 
 # How things stand
@@ -312,6 +320,11 @@ def forget(recruitments: QuerySet[Recruitment], but: QuerySet) -> int:
     mine = PanelSubmission.objects.filter(recruitment__in=recruitments).exclude(assignment__in=but)
     rows = list(mine.exclude(external_id__startswith=ERASED))
     for row in rows:
-        row.external_id = f"{ERASED}{keyed('submission', str(row.recruitment_id), row.external_id)[:40]}"
+        row.external_id = _erased(row.recruitment_id, row.external_id)
     PanelSubmission.objects.bulk_update(rows, ["external_id"], batch_size=500)
     return len(rows)
+
+
+def _erased(recruitment: int, submission: str) -> str:
+    """What stands in the place of an erased id: the same each time, so that a panel that goes on showing it makes no second row."""
+    return f"{ERASED}{keyed('submission', str(recruitment), submission)[:40]}"

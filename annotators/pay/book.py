@@ -16,10 +16,11 @@ from django.db.models.functions import Now
 from studies import audit
 
 from ..channels import REGISTRY
-from ..models import Assignment, PanelIdentity, Recruitment, Verdict
+from ..models import Assignment, Recruitment, Verdict
 from ..panels import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from ..panels.models import PanelOrder, PanelSubmission
 from ..panels.orders import give
+from .keeping import forget_leavers
 from .models import OutcomePay, Payment
 from .owed import Owed, owed_to, people_of
 from .promises import NOBODY, terms_of
@@ -257,14 +258,12 @@ class _Look:
 
 
 def _forget_who_left(recruitment: Recruitment) -> None:
-    """Who left before the end is known to nobody any more once nothing is to be paid to them."""
-    unpaid = Payment.objects.filter(assignment__annotator=OuterRef("annotator"), state__in=[State.DUE, State.ORDERED])
-    elsewhere = Assignment.objects.filter(annotator=OuterRef("annotator")).exclude(
-        released_reason=Assignment.Released.WITHDRAWN
-    )
-    left = Assignment.objects.filter(recruitment=recruitment, released_reason=Assignment.Released.WITHDRAWN)
-    gone = left.filter(~Exists(unpaid), ~Exists(elsewhere)).values("annotator")
-    PanelIdentity.objects.filter(annotator__in=gone, ciphertext__isnull=False).update(ciphertext=None, purge_at=None)
+    """Who left is known to nobody any more once nothing is to be paid to them."""
+    left = Assignment.objects.filter(withdrawn_at__isnull=False, origin=Assignment.Origin.LIVE)
+    # What is owed by another link is written down when somebody looks at that link.
+    paid = Payment.objects.filter(assignment=OuterRef("pk"))
+    elsewhere = left.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
+    forget_leavers(left.filter(~Exists(elsewhere), recruitment=recruitment).values("annotator"))
 
 
 def _next(rows: Iterable[Payment], kind: str) -> int:
@@ -374,6 +373,7 @@ def mark_paid(recruitment: Recruitment, pks: Collection[int], by) -> int:
         rows = list(payments_of(locked).filter(pk__in=pks, state=State.DUE))
         marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
         if marked:
+            _forget_who_left(locked)
             audit.record(
                 "mark paid", study=locked.study, by=by, recruitment=locked.key, n=marked, amount=str(total_of(rows))
             )

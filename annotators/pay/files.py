@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from ..channels import REGISTRY
-from ..identity import panel_ids
+from ..identity import panel_ids, submission_id
 from ..models import Assignment, Recruitment
 from ..panels import BulkText, Order
 from ..receipts import plain, receipt_of
@@ -114,7 +114,7 @@ def bulk_of(recruitment: Recruitment) -> list[BulkText]:
         about = shown.get(row.assignment_id)
         person = people.get(about.annotator_id) if about else None
         if about and person:
-            key = (row.way, about.task.external_id if about.task else "", about.external_id, person)
+            key = (row.way, about.task.external_id if about.task else "", submission_id(about, person), person)
             sums[key] = sums.get(key, Decimal(0)) + row.amount
     orders = [
         Order(way, "", {"task": task, "submission": submission, "person": person, "amount": f"{amount:.2f}"})

@@ -1,4 +1,5 @@
-"""Whose panel ids stay beyond their day: of people who are still owed something, who could not be paid without them. Nobody else's."""
+"""Whose panel ids are kept: of people who are still owed something, who could not be paid without them, and until its day of
+everybody who has not left."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -10,8 +11,10 @@ from django.utils import timezone
 
 from studies.models import Study
 
-from ..models import PanelIdentity, PanelSubmission, Recruitment
-from ..panels.reconcile import ERASED
+from ..channels import REGISTRY
+from ..identity import ERASED
+from ..models import Assignment, PanelIdentity, PanelSubmission, Recruitment
+from ..panels import APPROVED
 from .models import Payment
 
 
@@ -39,6 +42,34 @@ def over() -> list[int]:
 def unpaid() -> QuerySet[Payment]:
     """What is written down and neither paid nor taken back. What a panel refused stands there once more, by another way."""
     return Payment.objects.filter(state__in=[Payment.State.DUE, Payment.State.ORDERED])
+
+
+def inside() -> QuerySet[Assignment]:
+    """Work of people in studies whose day has not passed, and which they have not left."""
+    left = Assignment.objects.filter(
+        annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
+    )
+    return Assignment.objects.exclude(study__in=over()).filter(~Exists(left))
+
+
+def uncredited() -> QuerySet[Assignment]:
+    """Finished work for which the panel grants credit, where it has not said yet that it did."""
+    crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_who_finish]
+    granted = PanelSubmission.objects.filter(
+        recruitment=OuterRef("recruitment"), annotator=OuterRef("annotator"), state=APPROVED
+    )
+    done = Assignment.objects.filter(recruitment__channel__in=crediting, submitted_at__isnull=False)
+    return done.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
+
+
+def forget_leavers(annotators) -> int:
+    """Erase the ids of those among these people who have left every study, and for whom nothing is written down as due. Whether
+    something is owed that is not written down yet, the caller knows."""
+    theirs = {"annotator": OuterRef("annotator")}
+    due = unpaid().filter(assignment__annotator=OuterRef("annotator"))
+    known = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
+    gone = known.filter(~Exists(inside().filter(**theirs)), ~Exists(uncredited().filter(**theirs)), ~Exists(due))
+    return gone.update(ciphertext=None, purge_at=None)
 
 
 def kept_of(recruitment: Recruitment) -> Kept | None:

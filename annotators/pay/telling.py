@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
+from django.db.models import Q, Sum
+
 from ..channels import REGISTRY
+from ..identity import panel_id
 from ..models import Assignment, PageVisit
+from . import keeping
 from .models import OutcomePay, Payment
 from .owed import outcome_of, owed_to, people_of
 from .promises import NOBODY, Rule, terms_of
@@ -54,7 +58,27 @@ def _how(channel: str, outcome: str) -> str:
     return "It comes by the way that brought you here."
 
 
-def keeps_id(assignment: Assignment) -> bool:
-    """Whether somebody who leaves now is owed something, so that the panel's id of them is needed until it is paid."""
-    pay = pay_of(assignment, "withdrawn")
-    return pay is not None and pay.amount > NOBODY
+def is_owed(assignment: Assignment) -> bool:
+    """Whether somebody who leaves now is owed something for a part of the study, so that the panel's id of them is needed until then."""
+    theirs = {"annotator": assignment.annotator_id}
+    if keeping.unpaid().filter(assignment__annotator=assignment.annotator_id).exists() or keeping.uncredited().filter(
+        **theirs
+    ):
+        return True
+    mine = Assignment.objects.filter(study=assignment.study_id, **theirs)
+    paid = Payment.objects.filter(assignment__in=mine, state=Payment.State.PAID, kind__in=Payment.COVERING)
+    paid_for = dict(paid.order_by().values_list("assignment").annotate(Sum("amount")))
+    parts = mine.filter(Q(pk=assignment.pk) | Q(submitted_at__isnull=False))
+    for part in parts.select_related("study", "recruitment", "batch__arm"):
+        pay = pay_of(part, "withdrawn")
+        if pay is not None and pay.amount > paid_for.get(part.pk, NOBODY):
+            return True
+    return False
+
+
+def why_id_stays(assignment: Assignment) -> str:
+    """Why the panel's id of somebody who leaves now is kept: "owed", "elsewhere" for another study, or "" where it is erased at once."""
+    if assignment.recruitment_id is None or panel_id(assignment.annotator) is None:
+        return ""
+    others = keeping.inside().filter(annotator=assignment.annotator_id).exclude(study=assignment.study_id)
+    return "owed" if is_owed(assignment) else "elsewhere" if others.exists() else ""

@@ -13,7 +13,6 @@ from studies.models import Study
 
 from .. import assign
 from ..channels import REGISTRY
-from ..identity import keep_identity
 from ..models import Annotator, Assignment, Recruitment
 from ..offers import range_of
 from ..pay.promises import lines_of, promises_pay
@@ -78,7 +77,6 @@ def entry(request, key):
     # One transaction, for one wait for the disk.
     with transaction.atomic():
         annotator = assign.annotator_of(recruitment.pool, arrival.person)
-        keep_identity(annotator, arrival.ids.get("person", ""))
         claim = assign.claim_batch(
             study,
             annotator,

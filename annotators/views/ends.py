@@ -8,10 +8,11 @@ from studies.lifecycle import NotNow
 
 from .. import assign
 from ..channels import REGISTRY
+from ..identity import ids_of, panel_id
 from ..models import Inquiry
 from ..pages import plan_of
 from ..panels import credits
-from ..pay.telling import pay_of
+from ..pay.telling import pay_of, why_id_stays
 from ..receipts import receipt_of
 from ..show import cached_markdown
 from ..verdicts.appeals import open_appeal
@@ -42,7 +43,11 @@ def done(request, code):
     assignment = assignment_or_404(request, code)
     if not has_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
-    outcome = _outcome(assignment)
+    return _end(request, assignment, ids_of(assignment))
+
+
+def _end(request, assignment, ids) -> HttpResponse:
+    code, outcome = assignment.code, _outcome(assignment)
     receipt = receipt_of(code)
     # Who finished before leaving goes back as everybody who finished: they shall be paid.
     ended = "complete" if assignment.submitted_at else outcome
@@ -50,7 +55,7 @@ def done(request, code):
     if credit == credits.GIVEN:
         way_back = REGISTRY[assignment.recruitment.channel].home(assignment.recruitment)
     else:
-        way_back = way_back_of(assignment.recruitment, ended, assignment.external_ids, receipt)
+        way_back = way_back_of(assignment.recruitment, ended, ids, receipt)
     words = wording_of(assignment.study, assignment.design_id).study
     may_go_on = (
         outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None
@@ -74,6 +79,7 @@ def done(request, code):
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
+        "id_stays": outcome == "withdrawn" and panel_id(assignment.annotator) is not None,
         "pay": pay_of(assignment),
         "offer": _paid(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_work(assignment),
@@ -110,7 +116,14 @@ def withdraw(request, code):
             HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
         )
     if request.method == "POST":
+        ids, ended = ids_of(assignment), "complete" if assignment.submitted_at else "withdrawn"
         assign.withdraw(assignment)
+        backs = [
+            way_back_of(assignment.recruitment, ended, known, receipt_of(code)) for known in (ids, ids_of(assignment))
+        ]
+        if backs[0] != backs[1]:
+            # The address of the panel names the person: after this answer nothing here can name them any more.
+            return _end(request, assignment_or_404(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
@@ -118,6 +131,9 @@ def withdraw(request, code):
         "is_submitted": assignment.submitted_at is not None,
         "pay": pay_of(assignment, "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
+        "id_stays": why_id_stays(assignment),
+        "keeps_visit": bool(assignment.external_ids.get("session")),
+        "study_days": assignment.study.erase_after_days,
     }
     return render(request, "annotate/withdraw.html", context)
 

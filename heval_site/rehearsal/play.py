@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from urllib.parse import parse_qsl, urlsplit
 
 from django.conf import settings
 from django.db.models import F
@@ -17,6 +18,7 @@ from django.urls import reverse
 from analysis.simulate import Crowd, Robot, World, default_preferences
 from annotators import assign
 from annotators.channels import OUTCOMES, REGISTRY
+from annotators.identity import ids_of, mark_of
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
 from annotators.panels import REJECTED, publishing, work
 from annotators.panels.reconcile import CLASSES, unseen, with_class
@@ -307,9 +309,9 @@ class Rehearsal:
         mine = Assignment.objects.filter(code=person.code).first()
         if mine is None:
             return
-        receipt, shown = receipt_of(mine.code), person.way
+        receipt, ids, shown = receipt_of(mine.code), ids_of(mine), person.way
         promised, complete = (
-            self.channel.way_back(self.recruitment, one, mine.external_ids, receipt) for one in (outcome, "complete")
+            self.channel.way_back(self.recruitment, one, ids, receipt) for one in (outcome, "complete")
         )
         if (promised.code, promised.url) != (shown.code, shown.url):
             person.note(
@@ -422,11 +424,9 @@ class Rehearsal:
     def _row_of(self, person: Person) -> PanelSubmission | None:
         if person.visit is None:
             return None
-        mine = self._rows().filter(external_id=person.visit.session)
-        return next(
-            (row for row in mine if assign.pool_key(self.recruitment.pool, person.id) == row.annotator.external_id),
-            None,
-        )
+        key = assign.pool_key(self.recruitment.pool, person.id)
+        mine = self._rows().filter(external_id__in=[person.visit.session, mark_of(key)], annotator__external_id=key)
+        return mine.first()
 
     def _decided(self) -> None:
         service_can = self._service_can()
@@ -523,8 +523,9 @@ class Rehearsal:
             return Assignment.objects.get(code=person.code)
         if not self.channel.identifies_people or person.visit is None:
             return None
-        mine = Assignment.objects.filter(study=self.study, external_ids__session=person.visit.session)
-        return mine.order_by("-pk").first()
+        arrival = self.channel.arrive(self.recruitment, dict(parse_qsl(urlsplit(person.visit.address).query)))
+        key = assign.pool_key(self.recruitment.pool, arrival.person)
+        return Assignment.objects.filter(study=self.study, annotator__external_id=key).order_by("-pk").first()
 
     def _judge(self, person: Person, mine: Assignment | None) -> None:
         role = person.role

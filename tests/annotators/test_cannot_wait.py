@@ -8,6 +8,7 @@ from django.test import Client
 
 from annotators import assign
 from annotators.channels import REGISTRY
+from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Payment
 from annotators.panels import SUBMITTED, Seen
 from annotators.panels.reconcile import take_in, with_class
@@ -61,7 +62,8 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     (row,) = left()
     assert gone.status_code == 302 and gone.url == f"/p/{row.code}/"
     assert (row.batch, row.recruitment, row.origin, row.consented_at) == (None, door, "live", None)
-    assert row.external_ids == {"person": "W1", "session": "S1"} and row.annotator.pool == "panel"
+    assert row.external_ids == {"session": "S1"} and row.annotator.pool == "panel"
+    assert ids_of(row) == {"person": "W1", "session": "S1"}
     page = Client().get(gone.url, follow=True)
     assert page.redirect_chain == [(f"/p/{row.code}/done/", 302)]
     assert "No place was free" in words(page) and "no more are needed" not in words(page)

@@ -11,6 +11,7 @@ from annotators import assign, channels
 from annotators.channels import REGISTRY
 from annotators.channels.mturk import FROM_THE_PANEL, PREVIEW
 from annotators.channels.mturk.question import HTML, question_xml, survey_link_xml
+from annotators.identity import panel_id
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
 from annotators.receipts import receipt_of
 from heval_site import environment
@@ -120,8 +121,8 @@ def test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers(
     again = arrive(door, assignmentId="3ASG9", hitId="3HIT2", turkSubmitTo="https://www.mturk.com/")
     assert again.pk == first.pk and again.seed == first.seed
     assert answers and answers == set(Response.objects.filter(assignment=again).values_list("slot", "value"))
+    assert panel_id(again.annotator) == "A1ANNA"
     assert again.external_ids == {
-        "person": "A1ANNA",
         "session": "3ASG9",
         "task": "3HIT2",
         "submit_to": "https://www.mturk.com",

@@ -5,8 +5,9 @@ from django.core.cache import cache
 from django.test import Client
 
 from annotators import tasks
+from annotators.assign import pool_key
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.models import Assignment, PanelEvent, PanelTask, Recruitment
+from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recruitment
 from annotators.panels import (
     APPROVED,
     EXPIRED,
@@ -78,10 +79,10 @@ def trusts() -> list[str]:
     ],
 )  # fmt: skip
 def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
-    ids = {"person": "W", "task": "T", "session": "S"}
-    assert judged(Assignment(external_ids=ids), shown) == said
+    whose = Annotator(pool="prolific", external_id=pool_key("prolific", "W"))
+    assert judged(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
     if shown and shown.task == "T":
-        assert judged(Assignment(external_ids={"person": "W", "session": "S"}), shown) == said
+        assert judged(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
 
 
 def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):

@@ -7,6 +7,7 @@ from django.conf import settings as site
 
 from annotators.channels import OUTCOMES, REGISTRY
 from annotators.channels.codes import ALPHABET, is_near, new_code
+from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Recruitment
 from tests.admin_pages import changed, errors_of, form_of
 from tests.builders import recruitment, spa_study, user
@@ -189,7 +190,8 @@ def test_a_visit_shows_the_code_at_its_end_alone_and_no_id_on_its_pages(client):
     robot = Robot(address, any_answer)
     assert robot.play() == "Thank you"
     assignment = Assignment.objects.get()
-    assert assignment.external_ids == {"person": PID, "task": STUDY, "session": SESSION}
+    assert assignment.external_ids == {"task": STUDY, "session": SESSION}
+    assert ids_of(assignment) == {"person": PID, "task": STUDY, "session": SESSION}
     end = f"/p/{assignment.code}/done/"
     for _ in range(2):  # reloaded, in another browser, at any time
         page = client.get(end).content.decode()

@@ -70,9 +70,7 @@ def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
     mine = came(recruitment, "ada", "S-1", finishes=False)
     take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assign.revive(mine.pk)
-    Assignment.objects.filter(pk=mine.pk).update(
-        external_ids={"person": "ada", "session": "S-2"}, started_at=NOW, submitted_at=NOW
-    )
+    Assignment.objects.filter(pk=mine.pk).update(external_ids={"session": "S-2"}, started_at=NOW, submitted_at=NOW)
     take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assert standing(recruitment) == {"S-1": "left_after_work"}
     take_in(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
