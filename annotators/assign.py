@@ -14,6 +14,7 @@ from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Now
+from django.utils import timezone
 
 from studies import audit
 from studies.guards import erasing
@@ -152,7 +153,9 @@ def claim_batch(
             )
         if _place_may_become_free(study) or (is_newcomer and choose.exists()):
             return Claim(WAIT)
-        return Claim(FULL, _turned_away(past, study, annotator, recruitment, origin, external_ids, trust))
+        # Whoever was given a place once was not turned away: their own row says how that ended.
+        begun = next((a for a in reversed(past) if a.batch_id), None)
+        return Claim(FULL, begun or _turned_away(past, study, annotator, recruitment, origin, external_ids, trust))
 
 
 def turn_away(
@@ -380,8 +383,16 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
 
 def begin(assignment: Assignment) -> None:
     """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
+    seconds = assignment.study.idle_lease_seconds
     reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
-    reserved.update(started_at=Now(), reserved_until=kept_for(assignment.study.idle_lease_seconds))
+    if not reserved.update(started_at=Now(), reserved_until=kept_for(seconds)):
+        # A second tab was first.
+        assignment.refresh_from_db(fields=["started_at", "reserved_until"])
+        return
+    # The page that is shown now says how long, and compares with this machine's clock: so does this, and asks the database nothing.
+    now = timezone.now()
+    assignment.started_at = now
+    assignment.reserved_until = max(assignment.reserved_until or now, now + timedelta(seconds=seconds))
 
 
 def miscounted_batches() -> list[tuple[int, int, int]]:

@@ -1,17 +1,19 @@
 """What somebody who works over days sees of their own work: parts done, begun and still to be had, and what they pay."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from studies.design import wording_of
 from studies.models import Study
 
 from . import assign
-from .models import Assignment
+from .models import Assignment, Recruitment
 from .offers import Offer, offer_of
 from .pay.promises import Terms, terms_of
 from .receipts import receipt_of
@@ -32,14 +34,52 @@ class Part:
     pages: int = 0
 
 
+def free_parts(assignment: Assignment, mine: Sequence[Assignment]) -> int:
+    """How many parts this person could begin now. ``mine``: all that they were given, the first one first, with their batches."""
+    study, recruitment = assignment.study, assignment.recruitment
+    left = study.batches_per_annotator - sum(one.submitted_at is not None for one in mine)
+    has_left = any(one.withdrawn_at or one.released_reason in assign.ENDS_PARTICIPATION for one in mine)
+    if left <= 0 or has_left or not is_open(study, recruitment):
+        return 0
+    arms = [mine[0].batch.arm_id] if mine else []
+    own = [one.batch_id for one in mine if assign.is_revivable(one)]
+    return min(assign.open_batches(study, assignment.annotator, arms, own).count(), left)
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What is left for somebody who has finished a part. ``is_begun``: another part of theirs waits to be finished."""
+
+    is_begun: bool
+    free: int
+    done: int
+    allowed: int
+
+    @property
+    def is_there(self) -> bool:
+        return self.is_begun or self.free > 0
+
+
+def more_of(assignment: Assignment) -> More | None:
+    """None where one part is all that a person may do."""
+    study = assignment.study
+    if study.batches_per_annotator <= 1 or assignment.recruitment is None:
+        return None
+    mine = list(_parts_of(assignment).select_related("batch"))
+    is_begun = any(not one.submitted_at and not one.released_at for one in mine)
+    done = sum(one.submitted_at is not None for one in mine)
+    return More(is_begun, free_parts(assignment, mine), done, study.batches_per_annotator)
+
+
+def _parts_of(assignment: Assignment) -> QuerySet[Assignment]:
+    same = {"study": assignment.study, "annotator": assignment.annotator_id, "origin": assignment.origin}
+    return Assignment.objects.filter(batch__isnull=False, **same).order_by("pk")
+
+
 def work_of(assignment: Assignment) -> dict[str, Any]:
     """The context of the page. Queries do not grow with the number of parts."""
     study, recruitment = assignment.study, assignment.recruitment
-    mine = list(
-        Assignment.objects.filter(study=study, annotator=assignment.annotator_id, batch__isnull=False, origin=assignment.origin)
-        .select_related("study", "recruitment", "batch__arm")
-        .order_by("pk")
-    )  # fmt: skip
+    mine = list(_parts_of(assignment).select_related("study", "recruitment", "batch__arm"))
     terms = terms_of(recruitment) if recruitment else None
     parts = [
         _part(number, one, terms if recruitment and one.recruitment_id == recruitment.pk else None)
@@ -48,18 +88,15 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
-    free = 0
-    if _is_open(study, recruitment) and len(done) < allowed:
-        arms = [mine[0].batch.arm_id] if mine else []
-        own = [one.batch_id for one in mine if assign.is_revivable(one)]
-        free = min(assign.open_batches(study, assignment.annotator, arms, own).count(), allowed - len(done))
+    free = free_parts(assignment, mine)
     words = wording_of(study, assignment.design_id)
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
     last = next((one for one in reversed(mine) if one.submitted_at), None)
     return {
         "study": words.study, "parts": parts, "n_done": len(done), "allowed": allowed, "begun": begun, "free": free,
-        "is_open": _is_open(study, recruitment), "may_start": bool(free and not begun and last),
+        "is_open": is_open(study, recruitment), "may_start": bool(free and not begun and last),
         "start_path": f"/p/{last.code}/another/" if last else "", "assignment_path": f"/p/{assignment.code}/",
+        "has_agreed": assignment.consented_at is not None,
         "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)), "each": pays[0] if len(set(pays)) == 1 else None,
         "is_paid": any(pays), "currency": (recruitment.currency if recruitment else "") or words.study["currency"],
         "minutes": parts[-1].offer.minutes if parts else None,
@@ -84,11 +121,15 @@ def _part(number: int, one: Assignment, terms: Terms | None) -> Part:
     return Part(number, "begun", path, offer, one.reserved_until, page=min(recorded + 1, pages), pages=pages)
 
 
-def _is_open(study: Study, recruitment) -> bool:
+def is_open(study: Study, recruitment: Recruitment | None) -> bool:
+    """Whether people may begin something by this link now."""
+    return study.state == Study.State.LAUNCHED and recruitment is not None and is_link_open(recruitment)
+
+
+def is_link_open(recruitment: Recruitment) -> bool:
     now = timezone.now()
-    return study.state == Study.State.LAUNCHED and not (
-        recruitment is None
-        or recruitment.stopped_at
+    return not (
+        recruitment.stopped_at
         or (recruitment.opens_at and now < recruitment.opens_at)
         or (recruitment.closes_at and now > recruitment.closes_at)
     )

@@ -7,7 +7,6 @@ const { pathname } = location;
 const { page, state } = document.body.dataset;
 const form = $("#answers");
 const RETRY = 5000;
-const read = async (reply) => new DOMParser().parseFromString(await reply.text(), "text/html");
 
 // Storage may be forbidden in a panel's frame: then the browser keeps no copy.
 const attempt = (act) => { try { return act(localStorage); } catch { return null; } };
@@ -24,7 +23,7 @@ function say(words, isBad = false) {
 }
 
 // Drafts: sent after a pause; the browser keeps what the server has not.
-let typed = 0, safe = 0, seconds = 0, timer, sending, isSent;
+let typed = 0, safe = 0, seconds = 0, timer, sending, isSent, renew = () => {};
 const answers = () => new URLSearchParams([...new FormData(form), ["save", "auto"]]);
 const keep = () => remember(pathname, { seconds, answers: typed > safe ? [...new FormData(form)] : null });
 
@@ -47,10 +46,12 @@ async function save() {
     timer = setTimeout(save, RETRY);
     return false;
   }
+  const words = await reply.text().catch(() => "");
   if (reply.ok) {
     safe = upTo;
     say("Saved " + clock(Date.now()));
-  } else say($("#refused", await read(reply))?.textContent || "Not saved.", true);
+    renew(words);
+  } else say($("#refused", new DOMParser().parseFromString(words, "text/html"))?.textContent || "Not saved.", true);
   keep();
   return true;
 }
@@ -89,28 +90,6 @@ function addCount(field) {
   count();
 }
 
-function addDeadline(line) {
-  let end;
-  const show = () => {
-    end = Date.now() + line.dataset.minutes * 60000;
-    if (end > Date.now()) line.textContent = `Place kept until ${clock(end)}.`;
-  };
-  show();
-  setInterval(() => {
-    if (Math.ceil((end - Date.now()) / 60000) === 5) say("5 minutes are left. Press More time to keep your place.");
-  }, 60000);
-  const button = line.nextElementSibling;
-  on(button, "click", async (event) => {
-    event.preventDefault();
-    const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
-    const fresh = reply?.ok && $("#kept", await read(reply));
-    if (!fresh) return say("Not possible now. Try again.", true);
-    line.dataset.minutes = fresh.dataset.minutes;
-    show();
-    say("You have more time now.");
-  });
-}
-
 // An answer takes back "cannot answer", and the other way round.
 function settle({ target }) {
   const field = target.closest(".field");
@@ -127,7 +106,11 @@ if (state === "open") {
   forget(page, pathname);
   restore();
   all("textarea").forEach(addCount);
-  all("#kept").forEach(addDeadline);
+  // The clock of the place comes when the page is there: until then the server's words say how long it is kept.
+  const place = $("#kept");
+  if (place) on(window, "load", () => setTimeout(async () => {
+    renew = (await import(place.dataset.script)).watch(place, say, clock, answers);
+  }, 1000));
   on(form, "input", changed);
   on(form, "change", settle);
   on(form, "submit", send);

@@ -78,9 +78,9 @@ LINKS = {
     "no UTF-8": ("who=%FF", "not right"),
     "NUL in another": ("who=a&session=%00", "not right"),
     "another twice": ("who=a&x=1&x=2", "not right"),
-    "1,000 characters": ("who=" + "x" * 1000, "This is a preview"),
-    "a placeholder": ("who={{person}}", "This is a preview"),
-    "markup": ("who=<b>", "This is a preview"),
+    "1,000 characters": ("who=" + "x" * 1000, "longer than 200 characters"),
+    "a placeholder": ("who={{person}}", "did not fill in your id"),
+    "markup": ("who=<b>", "did not fill in your id"),
 }
 
 

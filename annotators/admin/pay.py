@@ -175,7 +175,7 @@ class PayPages:
             "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": book.total_of(orders), "orders_fees": channel.bonus_fees(recruitment, bonuses),
             "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
-            "early": promises.lines_of(recruitment, sums.currency), "missing": promises.missing(recruitment),
+            "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest), "missing": promises.missing(recruitment),
             "kept": keeping.kept_of(recruitment),
         }  # fmt: skip
 

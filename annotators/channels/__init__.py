@@ -112,7 +112,7 @@ class Channel:
     notice = ""
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
-    preview_words = "Nothing is stored; you can start once you have accepted the task."
+    preview_words = "Nothing is stored. To take part, start from the panel: the link then has your id."
     # What the panel lets one refuse; None where refusing is not done through heval.
     refusals: Refusals | None = None
 

@@ -11,6 +11,7 @@ from studies.texts import is_blank
 
 from . import OUTCOMES, Arrival, Channel, Return, columns, filled, register
 
+LONGEST_PERSON = 200
 PLACEHOLDERS = ("person", "session", "task", "code")
 HOST = re.compile(r"[a-z0-9.-]*[a-z0-9](:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
@@ -84,8 +85,16 @@ class Generic(Channel):
             return Arrival(
                 problem="The link is not complete: your panel should add your id to it. Please start from the panel again."
             )
-        if len(person) > 200 or any(mark in person for mark in "{}<>"):
-            return Arrival(is_preview=True)
+        if any(mark in person for mark in "{}<>"):
+            return Arrival(
+                problem="Your panel did not fill in your id: the link still has its placeholder. Please start from the panel again. If this "
+                "page comes back, write to the researcher."
+            )
+        if len(person) > LONGEST_PERSON:
+            return Arrival(
+                problem=f"The id in this link is longer than {LONGEST_PERSON} characters, so it cannot be yours. Please start from the panel "
+                "again. If this page comes back, write to the researcher."
+            )
         trust = "claimed"
         if wanted.get("key_parameter"):
             if not constant_time_compare(parameters.get(wanted["key_parameter"], ""), wanted.get("key_value", "")):

@@ -6,7 +6,7 @@ from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from studies.design import Wording, frozen_wording, wording_of
-from studies.models import Arm, Design, Study
+from studies.models import Arm, Design, Expected, Section, Study
 from studies.protocols import Problem
 
 from ..models import Recruitment
@@ -113,17 +113,30 @@ class Line:
     when: tuple[str, ...]
 
 
-def lines_of(recruitment: Recruitment, currency: str) -> list[Line]:
-    """What an early end pays, in the order of the rules; empty where nothing is promised or the link is not kept yet."""
+def lines_of(recruitment: Recruitment, currency: str, words: Wording) -> list[Line]:
+    """What an early end pays, in the order of the rules; empty where nothing is promised or the link is not kept yet.
+
+    Ends that this study cannot come to are left out: nobody asks there what would end it.
+    """
     if not recruitment.pk:
         return []
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
+    if not any(section.purpose == Section.Purpose.SCREENING for section in words.sections):
+        rows.pop(Outcome.SCREENED_OUT, None)
+    if Outcome.FAILED_CHECKS in rows and not _asks_what_is_known(recruitment.study):
+        del rows[Outcome.FAILED_CHECKS]
     told: dict[str, list[str]] = {}
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
                 told.setdefault(_pays(rows[outcome], currency), []).append(WHEN[outcome])
     return [Line(pays, tuple(when)) for pays, when in told.items()]
+
+
+def _asks_what_is_known(study: Study) -> bool:
+    """Whether some question has a known answer, other than those of practice."""
+    known = Expected.objects.filter(item__study=study)
+    return known.exclude(item__section__purpose=Section.Purpose.TRAINING).exists()
 
 
 def _pays(row: OutcomePay, currency: str) -> str:

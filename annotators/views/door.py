@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 from django.core.signing import BadSignature, TimestampSigner
 from django.db import transaction
 from django.http import Http404, HttpResponseRedirect
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from studies.design import Wording
@@ -18,9 +17,10 @@ from ..offers import range_of
 from ..pay.promises import lines_of, promises_pay
 from ..receipts import receipt_of
 from ..show import cached_markdown
+from ..work import is_link_open, more_of
 from .ends import to_work
 from .replies import OUTCOME_OF_NOTE, for_annotators, framed, note, public_wording, render, way_back_of
-from .whose import has_work
+from .whose import has_ended, has_work
 
 # So long after "no place right now" somebody may still say that they cannot wait.
 WAITED_SECONDS = 24 * 3600
@@ -48,26 +48,34 @@ def entry(request, key):
     if arrival.problem or arrival.is_preview:
         shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
         return landing(request, recruitment, wording, **shown)
-    now = timezone.now()
-    is_open = (
-        not recruitment.stopped_at
-        and not (recruitment.opens_at and now < recruitment.opens_at)
-        and not (recruitment.closes_at and now > recruitment.closes_at)
-    )
-    returning = _assignment_of(recruitment, arrival)
+    is_open = is_link_open(recruitment)
+    past = _past(recruitment, arrival)
+    returning = next((one for one in reversed(past) if one.batch_id), None)
+    if request.method != "POST" and returning is not None and has_work(returning):
+        return to_work(request, returning)
+    has_finished = returning is not None and has_ended(returning)
+    more = more_of(returning) if has_finished and not returning.withdrawn_at and returning.submitted_at else None
+    if has_finished and not (more and more.is_there):
+        return _at_the_end(request, recruitment, returning, arrival, wording)
     if request.method != "POST":
-        if returning is not None and has_work(returning):
-            return to_work(request, returning)
         if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
+            if (turned_away := _turned_away_here(past, recruitment)) is not None:
+                return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
             kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
             return note(request, words, kind, way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
-        return landing(request, recruitment, wording, is_returning=returning is not None)
+        path = f"/p/{returning.code}/" if returning is not None else ""
+        return landing(request, recruitment, wording, is_returning=returning is not None, more=more, own_path=path)
     if "decline" in request.POST:
+        if returning is not None:
+            # An old copy of this page. Whoever has begun leaves the study on a page of their own, which says what is deleted.
+            return HttpResponseRedirect(request.get_full_path())
         return note(request, words, "no_consent", way_back_of(recruitment, "no_consent", arrival.ids))
     if "leave" in request.POST:
         turned_away = _turned_away(request, recruitment, arrival)
         return HttpResponseRedirect(f"/p/{turned_away.code}/" if turned_away else request.get_full_path())
     if returning is None and not is_open:
+        if (turned_away := _turned_away_here(past, recruitment)) is not None:
+            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
         return note(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))
     if returning is None and words["consent"] and request.POST.get("agree") != "1":
         return landing(
@@ -86,16 +94,18 @@ def entry(request, key):
             trust=arrival.trust,
             is_consented=bool(words["consent"]),
         )
-        is_theirs = claim.outcome == "claimed"
-        if claim.outcome == "done" and claim.assignment:
-            retaken = channel.retaken(claim.assignment.external_ids, arrival.ids)
-            is_theirs = retaken is not False
-            if retaken:
-                assign.rebound(claim.assignment, dict(arrival.ids))
-    if is_theirs:
+    if claim.outcome == "claimed":
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    if more is not None:
+        return _at_the_end(request, recruitment, returning, arrival, wording)
+    if returning is not None:
+        # No place is free for them. Their own pages say so, and what becomes of answers that they send all the same.
+        assign.rebound(returning, dict(arrival.ids))
+        return HttpResponseRedirect(f"/p/{returning.code}/")
+    if claim.outcome in ("closed", "paused") and (turned_away := _turned_away_here(past, recruitment)) is not None:
+        return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
     kind = claim.outcome
-    if kind == "wait" and returning is None and _gains_by_leaving(recruitment, arrival):
+    if kind == "wait" and _gains_by_leaving(recruitment, arrival):
         waited = _waits(recruitment).sign(str(annotator.code))
         pays = promises_pay(recruitment, OUTCOME_OF_NOTE[kind])
         return note(request, words, kind, may_retry=True, waited=waited, pays=pays)
@@ -133,20 +143,36 @@ def _turned_away(request, recruitment: Recruitment, arrival) -> Assignment | Non
     return assign.turn_away(recruitment.study, annotator, recruitment, dict(arrival.ids), arrival.trust)
 
 
-def _assignment_of(recruitment, arrival):
-    """A person's assignment in this study, where the channel knows persons: looking it up writes nothing."""
+def _past(recruitment: Recruitment, arrival) -> list[Assignment]:
+    """A person's assignments in this study, the first one first, where the channel knows persons: looking it up writes nothing."""
     if not arrival.person:
-        return None
-    from ..channels import keyed
-
-    return (
-        Assignment.objects.filter(
-            study=recruitment.study, annotator__pool=recruitment.pool, annotator__external_id=keyed("person", recruitment.pool, arrival.person)
-        )
-        .exclude(batch=None)
-        .order_by("-pk")
-        .first()
+        return []
+    mine = Assignment.objects.filter(
+        study=recruitment.study, annotator__pool=recruitment.pool,
+        annotator__external_id=assign.pool_key(recruitment.pool, arrival.person),
     )  # fmt: skip
+    return list(mine.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk"))
+
+
+def _turned_away_here(past: list[Assignment], recruitment: Recruitment) -> Assignment | None:
+    """Their row as one for whom this link had no place: its page has the code that they were given."""
+    return next((one for one in past if not one.batch_id and one.recruitment_id == recruitment.pk), None)
+
+
+def _at_the_end(request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording):
+    """Somebody comes again whose work here has ended: to that end, which has the only code that they are ever given for it."""
+    channel = REGISTRY[recruitment.channel]
+    retaken = channel.retaken(ended.external_ids, arrival.ids)
+    if retaken is False:
+        # Another task of the panel, for which they did nothing.
+        kind = "done" if ended.submitted_at else "barred"
+        return note(request, wording.study, kind, way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
+    if retaken and not ended.withdrawn_at:
+        # Looking writes nothing: the new ids of the panel are taken over when they press the button.
+        if request.method != "POST":
+            return landing(request, recruitment, wording, is_returning=True, has_ended=True)
+        assign.rebound(ended, dict(arrival.ids))
+    return HttpResponseRedirect(f"/p/{ended.code}/done/")
 
 
 def landing(request, recruitment, wording: Wording, status=200, **more):
@@ -161,7 +187,7 @@ def landing(request, recruitment, wording: Wording, status=200, **more):
         "consent": cached_markdown(words["consent"]) if words["consent"] else "",
         "offer": offer,
         "currency": currency,
-        "early": lines_of(recruitment, currency) if offer.pays else [],
+        "early": lines_of(recruitment, currency, wording) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
     return render(request, "annotate/landing.html", context | more, status=status)

@@ -9,31 +9,40 @@ from studies.lifecycle import NotNow
 from .. import assign
 from ..channels import REGISTRY
 from ..identity import ids_of, panel_id
-from ..models import Inquiry
+from ..models import Assignment, Inquiry
 from ..pages import plan_of
 from ..panels import credits
 from ..pay.telling import pay_of, why_id_stays
+from ..places import give_back_if_closed, is_cut_off
 from ..receipts import receipt_of
 from ..show import cached_markdown
 from ..verdicts.appeals import open_appeal
 from ..verdicts.standing import stands
-from ..work import work_of
+from ..work import more_of, work_of
 from .pages import own_offer
 from .replies import for_annotators, let_send, note, render, way_back_of
 from .whose import assignment_or_404, has_ended, has_work, may_withdraw
 
+FIRST_ENDS = (Assignment.Released.SCREENED_OUT, Assignment.Released.FAILED_CHECKS, Assignment.Released.FULL)
 # More of one person bury those of the others in the inbox, and fill the disk.
 MOST_INQUIRIES = 50
 
 
 def _outcome(assignment) -> str:
-    if assignment.withdrawn_at:
-        return "withdrawn"
+    return "withdrawn" if assignment.withdrawn_at else _first_end(assignment)
+
+
+def _first_end(assignment) -> str:
+    """How it ended first. Whoever leaves afterwards keeps the code that they have seen, and the pay: they have one of each."""
     if assignment.submitted_at:
         return "complete"
-    return {"screened_out": "screened_out", "failed_checks": "failed_checks", "full": "full"}.get(
-        assignment.released_reason, "closed"
-    )
+    if assignment.released_reason in FIRST_ENDS:
+        return assignment.released_reason
+    closed_at = assignment.study.closed_at
+    was_closed_before = closed_at and (not assignment.withdrawn_at or assignment.withdrawn_at > closed_at)
+    if was_closed_before and is_cut_off(assignment):
+        return "closed"
+    return "withdrawn" if assignment.withdrawn_at else "closed"
 
 
 @for_annotators
@@ -43,23 +52,20 @@ def done(request, code):
     assignment = assignment_or_404(request, code)
     if not has_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
+    give_back_if_closed(assignment)
     return _end(request, assignment, ids_of(assignment))
 
 
 def _end(request, assignment, ids) -> HttpResponse:
-    code, outcome = assignment.code, _outcome(assignment)
+    code, outcome, ended = assignment.code, _outcome(assignment), _first_end(assignment)
     receipt = receipt_of(code)
-    # Who finished before leaving goes back as everybody who finished: they shall be paid.
-    ended = "complete" if assignment.submitted_at else outcome
     credit = credits.standing(assignment)
     if credit == credits.GIVEN:
         way_back = REGISTRY[assignment.recruitment.channel].home(assignment.recruitment)
     else:
         way_back = way_back_of(assignment.recruitment, ended, ids, receipt)
     words = wording_of(assignment.study, assignment.design_id).study
-    may_go_on = (
-        outcome == "complete" and assignment.study.batches_per_annotator > 1 and assignment.recruitment is not None
-    )
+    more = more_of(assignment) if outcome == "complete" else None
     found = stands(assignment)
     context = {
         "study": words,
@@ -73,7 +79,7 @@ def _end(request, assignment, ids) -> HttpResponse:
         and not (found and (found.is_at_panel or found.rejected))
         and not words["debriefing"]
         and not assignment.is_late
-        and not may_go_on,
+        and not (more and more.is_there),
         "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
@@ -83,7 +89,9 @@ def _end(request, assignment, ids) -> HttpResponse:
         "pay": pay_of(assignment),
         "offer": _paid(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_work(assignment),
-        "may_go_on": may_go_on,
+        "more": more,
+        "has_ended_before": ended not in ("complete", "withdrawn"),
+        "has_agreed": assignment.consented_at is not None,
     }
     let_send(request, way_back)
     return render(request, "annotate/done.html", context)
@@ -128,8 +136,10 @@ def withdraw(request, code):
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
         "assignment_path": f"/p/{code}/",
+        "has_agreed": assignment.consented_at is not None,
         "is_submitted": assignment.submitted_at is not None,
-        "pay": pay_of(assignment, "withdrawn"),
+        # Whoever has lost the place already is owed what that end owes: leaving changes nothing in it.
+        "pay": pay_of(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
         "id_stays": why_id_stays(assignment),
         "keeps_visit": bool(assignment.external_ids.get("session")),
@@ -192,7 +202,8 @@ def inquire(request, code):
 
 def _inquiry_context(assignment, **more):
     words = wording_of(assignment.study, assignment.design_id).study
-    return {"study": words, "assignment_path": f"/p/{assignment.code}/"} | more
+    has_agreed = assignment.consented_at is not None
+    return {"study": words, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | more
 
 
 @for_annotators
@@ -214,7 +225,7 @@ def appeal(request, code):
     words = wording_of(assignment.study, assignment.design_id).study
     context = {
         "study": words, "rejected": rejected, "error": error, "text": text[:20_000], "outcome": _outcome(assignment),
-        "assignment_path": f"/p/{code}/",
+        "assignment_path": f"/p/{code}/", "has_agreed": assignment.consented_at is not None,
     }  # fmt: skip
     return render(request, "annotate/appeal.html", context, status=422 if error else 200)
 
@@ -231,5 +242,6 @@ def consent(request, code):
         "consented_at": assignment.consented_at,
         "version": assignment.consent_version,
         "assignment_path": f"/p/{code}/",
+        "has_agreed": assignment.consented_at is not None,
     }
     return render(request, "annotate/consent.html", context)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.design import wording_of
@@ -15,6 +14,7 @@ from ..at_once import record_at_once
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
 from ..pages import FEEDBACK, media_names, plan_of
+from ..places import give_back_if_closed, keep_longer, place_of
 from ..prepared import insert_lightly
 from ..record import (
     DRAFT_LIMIT,
@@ -43,9 +43,6 @@ from ..typed import typed_on
 from .replies import for_annotators, framed, render, to_page
 from .whose import assignment_on_page, assignment_or_404, has_ended
 
-# Who has longer than this need not watch the clock.
-DAY_MINUTES = 24 * 60
-
 
 @for_annotators
 @require_safe
@@ -63,8 +60,10 @@ def page(request, code, key):
     if request.method == "POST":
         return _posted(request, code, key)
     assignment = assignment_on_page(request, code, key)
-    if has_ended(assignment) and assignment.submitted_at is None:
+    # What was sent can be looked at until it is deleted.
+    if has_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
         return to_page(code, None)
+    give_back_if_closed(assignment)
     standing = standing_at(assignment, key)
     visit = standing.visits.get(key)
     if key not in standing.steps or (visit is None and not standing.is_next(key)):
@@ -102,7 +101,7 @@ def _posted(request, code, key):
     try:
         if not is_answer:
             save_draft(assignment, key, request.POST)
-            return HttpResponse(status=204) if request.POST.get("save") == "auto" else to_page(code, key)
+            return _autosaved(request, code, key) if request.POST.get("save") == "auto" else to_page(code, key)
         outcome = record_page(assignment, key, request.POST, has_files)
     except NotStored as refusal:
         return _not_stored(request, code, key, refusal)
@@ -110,6 +109,14 @@ def _posted(request, code, key):
         return to_page(code, outcome.following)
     standing = standing_at(assignment, key)
     return _to_be_corrected(request, standing, outcome.step, standing.visits.get(key), outcome.sent)
+
+
+def _autosaved(request, code: str, key: str) -> HttpResponse:
+    """What the page's script is answered: how long the place is kept now."""
+    assignment = assignment_on_page(request, code, key)
+    give_back_if_closed(assignment)
+    context = {"kept": place_of(assignment), "assignment_path": f"/p/{code}/", "key": key}
+    return render(request, "annotate/_place.html", context)
 
 
 def _to_be_corrected(request, standing: Standing, step: Step, visit: PageVisit | None, sent: Sent):
@@ -193,7 +200,9 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "pages": pages,
         "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
-        "kept_minutes": _kept_minutes(assignment),
+        "kept": place_of(assignment) if stored is None else None,
+        "key": step.page.key,
+        "has_agreed": assignment.consented_at is not None,
         "previous": standing.walk.before(step.page.key),
         "general_errors": sent.general if sent else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
@@ -223,20 +232,13 @@ def _minutes_left(study: Study, part: float, offer: Offer) -> int | None:
     return max(1, round(minutes * part)) if minutes else None
 
 
-def _kept_minutes(assignment) -> int | None:
-    if assignment.reserved_until is None or assignment.released_at:
-        return None
-    minutes = max(0, int((assignment.reserved_until - timezone.now()).total_seconds() // 60))
-    return minutes if minutes < DAY_MINUTES else None
-
-
 @for_annotators
 def more_time(request, code):
     """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(request, code)
-    assign.extend(assignment)
+    keep_longer(assignment)
     key = request.GET.get("page", "").replace("\x00", "")[:40]
     try:
         if key or typed_in(request.POST):

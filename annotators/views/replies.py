@@ -31,7 +31,7 @@ OUTCOME_OF_NOTE = {
     "wait": "full",
     "full": "full",
     "done": "done",
-    "barred": "screened_out",
+    "barred": "done",  # never the code of another end: it may be worth something
     "paused": "closed",
     "closed": "closed",
     "no_consent": "no_consent",

@@ -11,6 +11,7 @@ from .. import assign
 from ..at_once import remember
 from ..models import Assignment
 from ..pages import page_before
+from ..places import is_cut_off
 from ..prepared import Select, columns_of
 from ..record import OF_VISIT, visits_in
 from .replies import framed
@@ -31,9 +32,9 @@ def assignment_or_404(request, code: str) -> Assignment:
 OF_ASSIGNMENT = columns_of(
     Assignment,
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
-    "submitted_at", "withdrawn_at", "released_at", "released_reason",
+    "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at",
 )  # fmt: skip
-OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds")
+OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds")
 _on_page = Select(
     lambda code, before, key: Assignment.objects.filter(code=code)
     .annotate(near=FilteredRelation("visits", condition=Q(visits__key__in=[before, key])))
@@ -69,6 +70,7 @@ def has_ended(assignment: Assignment) -> bool:
         or assignment.withdrawn_at
         or assignment.released_reason in assign.ENDS_PARTICIPATION
         or assignment.batch_id is None
+        or is_cut_off(assignment)
     )
 
 

@@ -186,15 +186,18 @@ def test_at_a_panel_that_leads_back_somehow_it_is_offered(study, channel, settin
     assert "No place was free" in words(page) and (back.label in words(page) or back.words in words(page))
 
 
-def test_who_had_begun_and_finds_no_place_is_told_the_way_back_at_once(study):
+def test_who_had_begun_and_finds_no_place_is_led_to_their_own_page_and_given_no_code(study):
+    """They can still finish there, and are given the code of that end: they must not have been given another before."""
     door = promised(panel(study), full="0.10")
     assign.release(Assignment.objects.get().pk, "returned")
     knocks(door)
     mine = Assignment.objects.get(annotator__pool="panel", recruitment=door)
     assign.release(mine.pk, "expired")
     claimed(study, "another")
-    answer = knocks(door)
-    assert "No place right now" in words(answer) and not waited(answer) and "FULL-9" in words(answer)
+    answer = knocks(door, session="2")
+    assert answer.status_code == 302 and answer.url == f"/p/{mine.code}/"
+    assert not left() and Assignment.objects.get(pk=mine.pk).external_ids["session"] == "S2"
+    assert "Your place was given to somebody else" in words(Client().get(answer.url, follow=True))
 
 
 def test_who_wanted_another_part_tries_again_by_a_form_and_keeps_their_last_page():

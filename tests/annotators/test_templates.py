@@ -98,7 +98,7 @@ def test_no_name_invites_a_blocker():
 
 def test_style_and_script_are_small():
     sizes = {path.name: path.stat().st_size for path in ROOT.glob("static/*") if path.suffix in (".css", ".js")}
-    assert sizes["annotate.js"] < 8 * 1024 and sizes["answers.js"] < 8 * 1024
+    assert sizes["annotate.js"] < 8 * 1024 and sizes["answers.js"] < 8 * 1024 and sizes["place.js"] < 4 * 1024
     assert sizes["heval.css"] + sizes["annotate.js"] < 30 * 1024
 
 
@@ -310,10 +310,10 @@ def test_whoever_does_not_tick_the_box_is_told_and_the_panels_words_in_the_addre
 
 @pytest.mark.django_db
 def test_a_preview_and_a_broken_link_cannot_start(client):
-    address = f"/e/{panel(spa_study()).key}/"
-    preview = seen(client.get(address, {"who": "{{person}}"}))
+    study = spa_study()
+    preview = seen(client.get(f"/e/{recruitment(study, 'prolific').key}/", {"PROLIFIC_PID": "{{%PROLIFIC_PID%}}"}))
     assert "This is a preview" in preview.words and not preview.of("form")
-    broken = seen(client.get(address))
+    broken = seen(client.get(f"/e/{panel(study).key}/"))
     assert "The link is not complete" in broken.words and not broken.of("form")
 
 
@@ -328,7 +328,7 @@ def test_a_returning_person_continues(client):
 
 @pytest.mark.django_db
 def test_every_page_shows_where_one_is_how_much_is_left_and_who_can_help(client):
-    assignment = claimed(spa_study())
+    assignment = claimed(spa_study(), is_consented=True)
     for key in ("s1", "start", "s2.read"):
         page = seen(client.get(at(assignment, key)))
         assert re.search(r"\d of 6, about \d+ minutes? left", page.words)
@@ -483,7 +483,7 @@ def ended(outcome, **more):
     context = {
         "study": {"public_title": "Reading", "contact": "", "retention": "", "language": "en", "withdrawal_blanks_ratings": False, "consent": ""},
         "outcome": outcome, "receipt": "AAAAA-BBBBB", "way_back": Return(code="AAAAA-BBBBB"), "debriefing": "", "is_late": False,
-        "may_withdraw": False, "assignment_path": "/p/c/", "submitted_at": None, "may_go_on": False,
+        "may_withdraw": False, "assignment_path": "/p/c/", "submitted_at": None, "more": None,
     }  # fmt: skip
     return Elements(render_to_string("annotate/done.html", context | more))
 

@@ -25,7 +25,14 @@ def test_the_parameters_that_were_named_are_read_and_no_others():
     assert GENERIC.arrive(link(), {"participant": "W1"}).person == "W1"
     for missing in ({}, {"who": "W1"}, {"participant": " "}):
         assert "not complete" in GENERIC.arrive(link(), missing).problem
-    assert GENERIC.arrive(link(), {"participant": "{{id}}"}).is_preview
+    # No preview: who reads this came for work, and must learn that the panel's link is wrong.
+    for person, cause in (
+        ("{{id}}", "did not fill in your id"),
+        ("<id>", "did not fill in"),
+        ("x" * 201, "longer than 200"),
+    ):
+        arrival = GENERIC.arrive(link(), {"participant": person})
+        assert cause in arrival.problem and not arrival.is_preview and not arrival.person
 
 
 def test_only_the_panels_own_link_is_keyed_and_another_lets_nobody_in():

@@ -11,7 +11,7 @@ from annotators.models import Assignment, OutcomePay, Payment, Recruitment
 from annotators.panels.publishing import hindrances
 from annotators.pay import book
 from studies import lifecycle
-from studies.models import AuditEvent
+from studies.models import AuditEvent, Expected
 from tests.admin_pages import changed, errors_of, form_of, logged_in
 from tests.builders import panel, promised, spa_draft, spa_study, user, warnings_of
 from tests.players import answered, claimed, submitted
@@ -44,12 +44,20 @@ def saved(client, recruitment, **changes):
 def test_the_first_page_says_what_an_early_end_pays(study):
     recruitment = promised(panel(study), failed_checks="all", fault="all", withdrawn="share", full="0.10")
     page = seen(f"/e/{recruitment.key}/?who=a&session=1")
-    assert "If it ends early" in page
+    # Nobody can be asked here what is known: an end that cannot come is not among them.
+    assert "If it ends early" in page and "known answer" not in page
+    section = study.sections.exclude(protocol="survey").first()
+    known = {"item": section.items.first(), "question": section.questions.first(), "low": 0, "high": 1}
+    Expected.objects.create(**known)
+    page = seen(f"/e/{recruitment.key}/?who=a&session=1")
     assert (
         "<b>All of it</b> if answers to questions with a known answer are not as expected, or if we have to end" in page
     )
     assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share, by the pages that you have sent</b>" in page
     assert "<b>Nothing</b> if the first answers show" in page
+    unscreened = promised(panel(spa_study(with_surveys=False)), full="0.10")
+    page = seen(f"/e/{unscreened.key}/?who=a&session=1")
+    assert "if no place is left" in page and "the first answers show" not in page
     # A study that pays nothing promises nothing.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=0)
     assert "If it ends early" not in seen(f"/e/{recruitment.key}/?who=a&session=1")

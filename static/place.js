@@ -1,0 +1,73 @@
+// How long the place is kept. The server sends words and a length of time; a time of day is made here, for clocks differ.
+const WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
+const ENDED = "Your part of the study has ended. Reload this page to see how.";
+
+// Gives a function that takes what a saved draft is answered.
+export function watch(line, say, clock, answers) {
+  const place = line.parentElement;
+  const button = line.nextElementSibling;
+  let end, looked, isCalm;
+  const left = () => (end - Date.now()) / 1000;
+  const isOver = () => place.classList.contains("over");
+
+  function show() {
+    const { seconds, until } = line.dataset;
+    looked = Date.now();
+    end = seconds ? looked + seconds * 1000 : 0;
+    isCalm = seconds > WARN;
+    if (end && until) line.textContent = until.replace("{}", clock(end));
+  }
+
+  // False where the answer says nothing of a place. A change is said aloud, once.
+  function renew(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("#kept");
+    if (!fresh) return false;
+    const isNew = fresh.dataset.state !== line.dataset.state;
+    Object.assign(line.dataset, fresh.dataset);
+    line.textContent = fresh.textContent;
+    place.className = fresh.parentElement.className;
+    place.hidden = fresh.parentElement.hidden;
+    button.hidden = fresh.nextElementSibling.hidden;
+    show();
+    if (isNew) say(line.textContent, isOver());
+    return true;
+  }
+
+  async function look() {
+    looked = Date.now();
+    const reply = await fetch(location.pathname).catch(() => null);
+    if (reply?.ok && !renew(await reply.text()) && reply.redirected) say(ENDED, true);
+  }
+
+  async function tick() {
+    if (end && left() <= 0) {
+      // True whatever the server says, and where it cannot be reached.
+      line.textContent = `Your place was kept until ${clock(end)}.`;
+      end = 0;
+      await look();
+    } else if (isCalm && left() <= WARN) {
+      isCalm = false;
+      await look();
+      const minutes = Math.ceil(left() / 60);
+      if (isCalm || minutes < 1) return;
+      const are = minutes > 1 ? "minutes are" : "minute is";
+      say(`${minutes} ${are} left.${button.hidden ? "" : " Press More time to keep your place."}`, true);
+    } else if (!document.hidden && Date.now() - looked > (isOver() ? LOOK_WHEN_OVER : LOOK_EACH) * 1000) await look();
+  }
+
+  // What the server said when it made the page is as old as the page.
+  const age = Math.round(performance.now() / 1000);
+  if (line.dataset.seconds) line.dataset.seconds = Math.max(0, line.dataset.seconds - age);
+  show();
+  setInterval(tick, 5000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+  button.addEventListener("click", async (event) => {
+    event.preventDefault();
+    const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
+    if (!reply?.ok) say("Not possible now. Try again.", true);
+    else if (!renew(await reply.text())) say(ENDED, true);
+    else if (isOver()) say("More time is not possible. " + line.textContent, true);
+    else say("You have more time now.");
+  });
+  return renew;
+}
