@@ -68,6 +68,34 @@ def percent(value: float | None, digits: int = 0) -> str:
     return UNDEFINED if value is None else f"{number(100 * value, digits)} %"
 
 
+def number_of_digits(values: Sequence[float | None], digits: int, most: int = 6) -> int:
+    """So many decimals, or as many more as are needed for different values to be printed differently.
+
+    >>> number_of_digits([55.1, 55.4], 0), number_of_digits([55.1, 60.4], 0), number_of_digits([1.5, 1.5], 2)
+    (1, 0, 2)
+    """
+    different = {value for value in values if value is not None}
+    while digits < most and len({number(value, digits) for value in different}) < len(different):
+        digits += 1
+    return digits
+
+
+def in_words(estimate: float | None, ends: Sequence[float] | None, kind: str = "percent") -> tuple[str, str, str]:
+    """An estimate and the ends of its interval as a sentence prints them: all with as many decimals as are needed to tell them apart.
+
+    >>> in_words(0.552, [0.551, 0.554]), in_words(0.62, [0.5, 0.7]), in_words(1.2, None, "number")
+    (('55.2 %', '55.1 %', '55.4 %'), ('62 %', '50 %', '70 %'), ('1.20', '–', '–'))
+    """
+    values = [estimate, *(ends or (None, None))]
+    if kind == "percent":
+        digits = number_of_digits([None if value is None else 100 * value for value in values], 0)
+        printed = [percent(value, digits) for value in values]
+    else:
+        digits = number_of_digits(values, 2)
+        printed = [number(value, digits) for value in values]
+    return printed[0], printed[1], printed[2]
+
+
 def pvalue(value: float | None) -> str:
     """A p-value alone: ".034", "< .001".
 
@@ -91,14 +119,15 @@ def equation(name: str, printed: str) -> str:
 
 
 def interval(ends: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
-    """[low, high] in brackets.
+    """[low, high] in brackets, with more decimals where the two ends would be printed alike.
 
-    >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None)
-    ('[.57, .69]', '[−1.00, 0.50]', '–')
+    >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None), interval([0.551, 0.554])
+    ('[.57, .69]', '[−1.00, 0.50]', '–', '[.551, .554]')
     """
     if ends is None:
         return UNDEFINED
     one = proportion if kind == "proportion" else number
+    digits = number_of_digits(ends, digits)
     return f"[{one(ends[0], digits)}, {one(ends[1], digits)}]"
 
 
@@ -155,10 +184,11 @@ def units(n: int, unit: str) -> str:
 def result(estimate: Mapping[str, Any], symbol: str, kind: str = "proportion") -> str:
     """An envelope in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
     one = proportion if kind == "proportion" else number
-    parts = [equation(symbol, one(estimate["estimate"]))]
     ends = ends_of(estimate)
+    digits = number_of_digits([estimate["estimate"], *(ends or ())], 2)
+    parts = [equation(symbol, one(estimate["estimate"], digits))]
     if ends:
-        parts.append(f"{100 * estimate['interval']['level']:g}% CI {interval(ends, kind)}")
+        parts.append(f"{100 * estimate['interval']['level']:g}% CI {interval(ends, kind, digits)}")
     test = estimate["test"]
     if test:
         parts += [part for part in (statistic(test), tested(test)) if part]

@@ -75,10 +75,11 @@ def _numbers(one: Envelope, x: str, y: str) -> str:
     ends = apa.ends_of(one)
     level = apa.level_of(one)
     kind = "confidence sequence" if _is_sequential(one) else "confidence interval"
-    between = f"; {level} {kind} {apa.percent(ends[0])} to {apa.percent(ends[1])}" if ends else ""
+    middle, low, high = apa.in_words(one["estimate"], ends)
+    between = f"; {level} {kind} {low} to {high}" if ends else ""
     test = f"; {apa.tested(one['test'])}" if one["test"] else ""
     return (
-        f"Annotators chose {x} over {y} in {apa.percent(one['estimate'])} of their choices on average{between}{test}; "
+        f"Annotators chose {x} over {y} in {middle} of their choices on average{between}{test}; "
         f"{apa.units(one['n'], one['unit'])}."
     )
 

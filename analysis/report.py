@@ -22,7 +22,7 @@ from studies.models import Study
 from studies.protocols import REGISTRY, Block
 from studies.version import version
 
-from . import choice_report, exclusions, newest, sentences, tables
+from . import choice_report, exclusions, inconclusive, newest, sentences, tables
 from .attrition import attrition
 from .claims import Claims, claims_of
 from .coding.flat import codings_sha256
@@ -185,6 +185,10 @@ def build_report(
         "n_problems": len(problems) - len(read.responses.attrs["problems"]) + read.responses.attrs["n_problems"],
     }  # fmt: skip
     result["conclusions"] = sentences.conclusions(blocks) + choice_report.conclusions(blocks)
+    result["no_conclusion"] = ""
+    if not hidden and not result["conclusions"]:
+        contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
+        result["no_conclusion"] = inconclusive.why(contrasts, flow["submitted"], len(kept), _marked(read), problems)
     result["tables"] = _tables(result, read)
     by_name = {one["name"]: one for one in result["tables"]}
     result["summary"] = sentences.summary(blocks, by_name.get("ways_of_counting"))
@@ -395,9 +399,16 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
             "info",
         )
     elif study.target_n and n < study.target_n and "live" in parameters["origins"]:
-        say("below_target", f"{n} of the {study.target_n} annotators aimed at are there.")
+        say(
+            "below_target",
+            f"{n} of the {study.target_n} annotators that the study aims at are there: intervals are wider than planned.",
+        )
     if len(submitted) and not kept:
-        say("all_excluded", "The rules left nobody: nothing can be estimated.", "block")
+        say(
+            "all_excluded",
+            "The exclusion rules left nobody, so nothing can be estimated. “Who is in it” below says how many each rule found.",
+            "block",
+        )
     for rule in read.applied:
         if rule.role == "primary" and not rule.is_outcome_blind:
             say("outcome_rule", f"The rule “{rule.label}” looks at outcomes. It is applied to the paper's estimates; the recommended ones are made "

@@ -69,8 +69,9 @@ def _claimed(estimate: Envelope, words: Mapping[str, str], null: float) -> tuple
     printed = apa.percent if words["kind"] == "percent" else apa.number
     ends = apa.ends_of(estimate)
     level = f"{100 * estimate['interval']['level']:g} %" if ends else ""
-    numbers = f"{words['what']} is {printed(value)}"
-    numbers += f"; {level} confidence interval {printed(ends[0])} to {printed(ends[1])}" if ends else ""
+    middle, low, high = apa.in_words(value, ends, words["kind"])
+    numbers = f"{words['what']} is {middle}"
+    numbers += f"; {level} confidence interval {low} to {high}" if ends else ""
     numbers += f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
     numbers += f"; {apa.units(estimate['n'], estimate['unit'])}."
     if estimate["test"] is None:
@@ -130,15 +131,14 @@ def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:
 def _numbers(estimate: Envelope, x: str, y: str, is_spa: bool) -> str:
     ends = apa.ends_of(estimate)
     level = f"{100 * estimate['interval']['level']:g} %" if ends else ""
-    between = f"; {level} confidence interval {apa.percent(ends[0])} to {apa.percent(ends[1])}" if ends else ""
+    middle, low, high = apa.in_words(estimate["estimate"], ends)
+    between = f"; {level} confidence interval {low} to {high}" if ends else ""
     p = f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
     n = f"; {apa.units(estimate['n'], estimate['unit'])}"
     if is_spa:
-        said = (
-            f"On average annotators put the chance that {x} is better than {y} at {apa.percent(estimate['estimate'])}"
-        )
+        said = f"On average annotators put the chance that {x} is better than {y} at {middle}"
     else:
-        said = f"The chance that an annotator rates {x} above {y} is {apa.percent(estimate['estimate'])}, ties counting half"
+        said = f"The chance that an annotator rates {x} above {y} is {middle}, ties counting half"
     return f"{said}{between}{p}{n}."
 
 

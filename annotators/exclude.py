@@ -82,6 +82,24 @@ def exclude(
     return made
 
 
+def became_of_places(study: Study, n: int, is_reopened: bool) -> str:
+    """What became of the places of n people who were just excluded, and what a researcher may do about it, as sentences."""
+    its, places, stay, are = ("Its", "place", "stays", "is") if n == 1 else ("Their", "places", "stay", "are")
+    if is_reopened:
+        return f"{its} {places} {are} open again for somebody else."
+    if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        return f"The study takes nobody new, so {its.lower()} {places} {stay} closed."
+    if study.target_kind == Study.Target.KEPT or study.replaces_excluded:
+        when = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
+        most = f", as far as the cap of {study.cap} places allows" if study.cap is not None else ""
+        return f"{its} {places} {are} opened again {when}{most}. You need not do anything."
+    left = None if study.cap is None else max(0, study.cap - lifecycle.open_places(study))
+    how = f"{its} {places} {stay} taken: nobody else gets {'it' if n == 1 else 'them'}."
+    if left == 0:
+        return f"{how} The cap of {study.cap} places is reached, so no other place can be opened; clone the study to collect more."
+    return f"{how} To let somebody else answer, choose “Open more places” on the study's page."
+
+
 def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Take an exclusion back. What was decided stays on record."""
     if exclusion.reverses_id:
@@ -134,7 +152,11 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
         originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[one.batch_id for one in assignments])}
         counted = sum(originals[one.batch_id].origin != TOP_UP for one in assignments)
         if study.cap is not None and counted and open_now + counted > study.cap:
-            raise NotNow(f"The study is capped at {study.cap} places, and {open_now} are open or taken.")
+            left = max(0, study.cap - open_now)
+            raise NotNow(
+                f"The study is capped at {study.cap} places, and {open_now} are open or taken, so {counted} more cannot be opened. "
+                f"{lifecycle.at_most(left)} Exclude without opening the place again, or clone the study to collect more."
+            )
         last = batches.aggregate(n=Max("number"))["n"]
         first = 0 if last is None else last + 1
         made = Batch.objects.bulk_create(

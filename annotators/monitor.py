@@ -27,11 +27,12 @@ class Progress:
     last_at: datetime | None
     robots: int = 0
     imported: int = 0
+    inside: int = 0
 
 
 def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
-    """How many annotators of each study submitted in time, when the last answer of theirs came, and how many robots submitted
-    or were read from files.
+    """How many annotators of each study submitted in time, when the last answer of theirs came, how many robots submitted or were
+    read from files, and how many annotators are inside: they hold a place and have not submitted.
 
     Where a study counts people kept, those who left and were replaced are not counted.
     """
@@ -47,9 +48,13 @@ def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
             last=Max("submitted_at", filter=live),
             robots=Count("pk", filter=Q(submitted_at__isnull=False) & robots),
             imported=Count("pk", filter=Q(submitted_at__isnull=False) & imported),
+            inside=Count("pk", filter=Q(submitted_at=None, released_at=None) & live),
         )
     )
-    return {row["study"]: Progress(row["submitted"], row["last"], row["robots"], row["imported"]) for row in rows}
+    return {
+        row["study"]: Progress(row["submitted"], row["last"], row["robots"], row["imported"], row["inside"])
+        for row in rows
+    }
 
 
 def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:

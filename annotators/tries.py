@@ -30,17 +30,10 @@ def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
         for batch in Drawing(study).batches():
             if arm is None or batch.arm_id == arm.pk:
                 return batch
-    except PoolSpent:
-        raise NotNow(
-            next(
-                (
-                    problem.text
-                    for problem in problems(study)
-                    if problem.field in ("arms", "prompts", "outputs", "systems")
-                ),
-                "There are not enough prompts for one batch.",
-            )
-        ) from None
+    except PoolSpent as spent:
+        shown = ("arms", "prompts", "outputs", "systems", "contrasts")
+        found = (problem.text for problem in problems(study) if problem.is_blocking and problem.field in shown)
+        raise NotNow(next(found, str(spent))) from None
     raise NotNow("No batch is drawn for this arm.")
 
 

@@ -245,8 +245,8 @@ def wording_of(study: Study, design_id: int | None) -> Wording:
 further_problems: list[Callable[[Study], Iterable[Problem]]] = []
 
 
-def problems(study: Study) -> Iterator[Problem]:
-    """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
+def _stated_problems(study: Study) -> Iterator[Problem]:
+    """The problems that can be seen without drawing a batch."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.public_title.strip():
         yield Problem("Annotators need a title to read on top of their pages.", "public_title")
@@ -277,6 +277,37 @@ def problems(study: Study) -> Iterator[Problem]:
         )  # fmt: skip
     for found_by in further_problems:
         yield from found_by(study)
+
+
+def problems(study: Study) -> Iterator[Problem]:
+    """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
+    is_blocked = False
+    for problem in _stated_problems(study):
+        is_blocked = is_blocked or problem.is_blocking
+        yield problem
+    if not is_blocked:
+        yield from _draw_problems(study)
+
+
+# So many batches are drawn on trial, at most. The launch draws all of them.
+TRIED_BATCHES = 200
+
+
+def _draw_problems(study: Study) -> Iterator[Problem]:
+    """Whatever else keeps batches from being drawn. The first ones are drawn on trial, and nothing is written."""
+    from .draw import PoolSpent, drawn_batches
+
+    if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
+        return
+    try:
+        drawn_batches(study, 0, min(TRIED_BATCHES, batches_for_target(study)))
+    except PoolSpent as spent:
+        yield Problem(str(spent), spent.field)
+
+
+def batches_for_target(study: Study) -> int:
+    """How many batches the target needs."""
+    return -(-(study.target_n or 0) // study.annotators_per_batch)
 
 
 def _arm_problems(study: Study) -> Iterator[Problem]:
@@ -401,7 +432,8 @@ def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
 
 
 def _coverage_problems(study: Study, drawing, systems: int, prompts: int) -> Iterator[Problem]:
-    wanted = sum(section.m for section in drawing)
+    from .draw import NEXT_STEP, Drawing
+
     answered = study.prompts.annotate(n=Count("outputs__system", distinct=True))
     whole = answered.filter(n=systems).count()
     if whole < prompts:
@@ -411,8 +443,18 @@ def _coverage_problems(study: Study, drawing, systems: int, prompts: int) -> Ite
             f"{' …' if prompts - whole > 5 else ''}.",
             "outputs", False, "outputs_missing",
         )  # fmt: skip
-    if whole < wanted:
-        yield Problem(f"A batch needs {wanted} prompts with an output of every system; there are {whole}.", "prompts")
+    plan = Drawing(study)
+    positions = {section.position for section in drawing}
+    for arm in plan.arms:
+        wanted = sum(section.m for section in plan.drawing_sections(arm.pk) if section.position in positions)
+        there = len(plan.prompts[arm.pk])
+        if there < wanted:
+            of_arm, shown = (f" of arm {arm.name}", " that the arm shows") if len(plan.arms) > 1 else ("", "")
+            yield Problem(
+                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if there == 1 else 'are'} {there}. "
+                f"{NEXT_STEP['prompts']}",
+                "prompts",
+            )
 
 
 def _contrast_problems(study: Study, sections) -> Iterator[Problem]:

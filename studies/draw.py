@@ -17,6 +17,9 @@ from .protocols import REGISTRY, DrawnItem, Pool, PoolSpent
 class SharesRefused(PoolSpent):
     """The arms' places make no blocks: nothing can be drawn. The message is for the researcher."""
 
+    def __init__(self, text: str):
+        super().__init__(text, "arms")
+
 
 def random_of(seed: int, *what: object) -> Random:
     """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
@@ -33,12 +36,14 @@ def block_of(arms: list) -> list:
     if not any(wanted):
         return arms
     if not all(wanted):
-        raise SharesRefused("Say for each arm how many places it has, or for none.")
+        raise SharesRefused(
+            "Some arms have a number of places and others have none: give each arm a number, or leave all of them empty."
+        )
     shared = gcd(*wanted)
     if sum(wanted) // shared > LARGEST_BLOCK:
         raise SharesRefused(
-            f"The places of the arms ({', '.join(map(str, wanted))}) have no common divisor that makes blocks of at most {LARGEST_BLOCK}: "
-            "batches are drawn in blocks that hold every arm in its share. Give them rounder numbers."
+            f"The places of the arms ({', '.join(map(str, wanted))}) do not have a common divisor that makes blocks of at most {LARGEST_BLOCK} "
+            "batches, and batches are drawn in blocks that hold every arm in its share. Give the arms rounder numbers."
         )
     return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
 
@@ -49,11 +54,25 @@ def arm_of(block: list, seed: int, k: int):
     return random_of(seed, "arms", number).sample(block, len(block))[place]
 
 
+def too_few(needed: int, left: int) -> str:
+    """That prompts are missing: how many are needed, and how many there are."""
+    return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnBatch:
     number: int
     arm_id: int
     items: tuple[tuple[int, DrawnItem], ...]  # (section id, item)
+
+
+# What to do where a batch cannot be filled, by the part of the study that lacks something.
+NEXT_STEP = {
+    "prompts": "Import more prompts and outputs, or lower the number of items that sections show (m).",
+    "systems": "Add another system with its outputs, or show more systems in this arm.",
+    "contrasts": "Plan a comparison of two of the arm's systems, or show other pairs.",
+    "target_n": "Lower the target, import more prompts, or choose another labelling strategy.",
+}
 
 
 class Supply:
@@ -72,7 +91,7 @@ class Supply:
 
     def take(self, m: int, held: set[int]) -> list[int]:
         if len(set(self.prompts) - held) < m:
-            raise PoolSpent
+            raise PoolSpent(too_few(m, len(set(self.prompts) - held)))
         taken: list[int] = []
         skipped: list[tuple[int, int]] = []
         while len(taken) < m:
@@ -170,32 +189,47 @@ class Drawing:
 
     def _items(self, k, arm, supplies) -> Iterator[tuple[int, DrawnItem]]:
         held: set[int] = set()
-        prompts = self.prompts[arm.pk]
         for section in self.drawing_sections(arm.pk):
-            rng = random_of(self.seed, "batch", k, "section", section.position)
-            turns: dict[int, tuple[int, int]] = {}
-            made = self.made.get((section.pk, arm.pk), ())
-            sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
-            if sources:
-                offered = self._from_sources(section, arm, sources, held, rng, supplies)
-            elif self.study.coverage == Study.Coverage.INDEPENDENT:
-                left = [prompt for prompt in prompts if prompt not in held]
-                if len(left) < section.m and not made:
-                    raise PoolSpent
-                offered = rng.sample(left, min(section.m, len(left)))
-            elif made:
-                offered = []
-            else:
-                supply = supplies.setdefault(
-                    (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
-                )
-                offered = supply.take(section.m, held)
-                turns = supply.turns
-            pool = Pool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
-            for item in REGISTRY[section.protocol].draw(section, pool, rng):
-                if item.prompt is not None:
-                    held.add(item.prompt)
-                yield section.pk, item
+            try:
+                yield from self._items_of(section, k, arm, held, supplies)
+            except PoolSpent as spent:
+                raise self._explained(spent, section, arm, k, held) from None
+
+    def _explained(self, spent: PoolSpent, section, arm, k: int, held: set[int]) -> PoolSpent:
+        """The same, naming the batch for which it is not enough."""
+        who = f" of arm {arm.name}" if len(self.arms) > 1 else ""
+        inside = f" beside the {len(held)} that this batch holds already" if held else ""
+        return PoolSpent(
+            f"Batch {k + 1}{who} cannot be filled: for section {section.position} {spent}{inside}. {NEXT_STEP[spent.field]}",
+            spent.field,
+        )
+
+    def _items_of(self, section, k, arm, held: set[int], supplies) -> Iterator[tuple[int, DrawnItem]]:
+        prompts = self.prompts[arm.pk]
+        rng = random_of(self.seed, "batch", k, "section", section.position)
+        turns: dict[int, tuple[int, int]] = {}
+        made = self.made.get((section.pk, arm.pk), ())
+        sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+        if sources:
+            offered = self._from_sources(section, arm, sources, held, rng, supplies)
+        elif self.study.coverage == Study.Coverage.INDEPENDENT:
+            left = [prompt for prompt in prompts if prompt not in held]
+            if len(left) < section.m and not made:
+                raise PoolSpent(too_few(section.m, len(left)))
+            offered = rng.sample(left, min(section.m, len(left)))
+        elif made:
+            offered = []
+        else:
+            supply = supplies.setdefault(
+                (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
+            )
+            offered = supply.take(section.m, held)
+            turns = supply.turns
+        pool = Pool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
+        for item in REGISTRY[section.protocol].draw(section, pool, rng):
+            if item.prompt is not None:
+                held.add(item.prompt)
+            yield section.pk, item
 
     def _from_sources(self, section, arm, sources, held: set[int], rng: Random, supplies) -> list[int]:
         """A prompt for each place, one of which the place's systems have an output. Every such text is shown equally often."""
@@ -210,7 +244,7 @@ class Drawing:
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 left = [prompt for prompt in supplies[key].prompts if prompt not in taken]
                 if not left:
-                    raise PoolSpent
+                    raise PoolSpent(too_few(1, 0))
                 offered.append(rng.choice(left))
             else:
                 offered += supplies[key].take(1, taken)

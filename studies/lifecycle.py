@@ -1,7 +1,7 @@
 """The life of a study: the only writers of ``Study.state``. Every step is one transaction and one line in the audit log."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -91,8 +91,8 @@ def launch(
     if not ready_made:
         try:
             drawn = drawn_batches(study, 0, count, progress)
-        except PoolSpent:
-            raise NotReady([Problem("There are not enough prompts for one batch.", "prompts")]) from None
+        except PoolSpent as spent:
+            raise NotReady([Problem(str(spent), spent.field)]) from None
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.DRAFT, Study.State.LAUNCHING):
@@ -156,6 +156,11 @@ def open_places(study: Study) -> int:
     return batches.aggregate(n=models.Sum("wanted"))["n"] or 0
 
 
+def at_most(places: int) -> str:
+    """How many more places the cap allows, as a sentence."""
+    return f"You can open at most {places} more." if places else "You cannot open any more."
+
+
 def draw_more(study: Study, places: int, by=None) -> int:
     """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
     with transaction.atomic():
@@ -165,19 +170,29 @@ def draw_more(study: Study, places: int, by=None) -> int:
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
         open_now = open_places(study)
         if study.cap is not None and open_now + places > study.cap:
-            raise NotNow(f"The study is capped at {study.cap} places; {open_now} are open.")
+            left = max(0, study.cap - open_now)
+            raise NotNow(
+                f"The study is capped at {study.cap} places; {open_now} are open. {at_most(left)} To collect more answers, clone the study "
+                "and give the copy a higher cap: the cap does not change after launch."
+            )
         there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
         missing = open_now + places - there
         if missing > 0:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
-                raise NotNow("The study's batches were ready-made, and all of them are open.")
+                raise NotNow(
+                    "The study's batches were ready-made, and all of them are open: no other batch can be drawn. To collect more answers, clone "
+                    "the study and import more ready-made batches into the copy."
+                )
             drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
             following = batches.order_by("number").last().number + 1
             try:
                 drawn = drawn_batches(study, drawn_so_far, count)
-            except PoolSpent:
-                raise NotNow(f"There are not enough items left for {count} more batches.") from None
+            except PoolSpent as spent:
+                raise NotNow(
+                    f"There are not enough items left for {count} more batches. {spent} The design of a launched study does not change: clone it, "
+                    "and do this in the copy."
+                ) from None
             write_batches(study, drawn, wanted=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
@@ -206,6 +221,13 @@ def close(study: Study, by=None, reason: str = "") -> None:
         audit.record("close", study=study, by=by, reason=reason)
 
 
+def closes_at(study: Study) -> datetime | None:
+    """Until when a closing study takes answers at the latest; None for any other."""
+    if study.state != Study.State.CLOSING or study.closing_at is None:
+        return None
+    return study.closing_at + timedelta(seconds=study.grace_seconds)
+
+
 def finish(study: Study, by=None) -> None:
     """End the grace period."""
     _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
@@ -224,7 +246,7 @@ def finish_due() -> int:
     """Close every study whose grace period is over. For the periodic work."""
     ended = 0
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
-        if study.closing_at + timedelta(seconds=study.grace_seconds) < study.now:
+        if closes_at(study) < study.now:
             try:
                 finish(study)
                 ended += 1

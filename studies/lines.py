@@ -48,6 +48,7 @@ class Lines:
         self._max_characters = max_record_characters
         self._stream = stream
         start = stream.read(_CHUNK)
+        self.beginning = start.decode("utf-8-sig", "replace")
         self._decoder, self._encoding = _decoder(start)
         self._lines = self._split(start)
 

@@ -85,7 +85,7 @@ def drawn_pairs(pairs: Sequence[Pair], m: int, pool: Pool, rng: Random, *, is_on
     """A pair of each of m prompts. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
     drawn again; ``is_once``: never again, and the last batch may be shorter. Raises PoolSpent."""
     if not pairs:
-        raise PoolSpent
+        raise PoolSpent(*_no_pair(len(pool.systems)))
     drawn = []
     for prompt in pool.prompts[:m]:
         place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
@@ -94,8 +94,17 @@ def drawn_pairs(pairs: Sequence[Pair], m: int, pool: Pool, rng: Random, *, is_on
         pair = pairs[(place + turn) % len(pairs)]
         drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
     if m and not drawn:
-        raise PoolSpent
+        raise PoolSpent(
+            "each pair of each prompt has been drawn once, and the labelling strategy draws none twice", "target_n"
+        )
     return drawn
+
+
+def _no_pair(n: int) -> tuple[str, str]:
+    """Why these systems make no pair, and the part of the study where that is changed."""
+    if n < 2:
+        return f"two systems are needed to make a pair and there {'is 1' if n == 1 else 'are none'}", "systems"
+    return "none of the pairs that the section shows is made of these systems", "contrasts"
 
 
 def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem]:
@@ -105,12 +114,18 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
         yield Problem("Annotators must see at least one pair.", "m")
     systems = list(study.systems.order_by("name").values_list("pk", flat=True))
     pairs = {frozenset(pair) for pair in pairs_shown(section, settings, systems)}
-    if len(systems) > 1 and not pairs:
+    if len(systems) < 2:
+        yield Problem(
+            f"Two systems are needed to be shown side by side, and the study has {len(systems) or 'none'}. Add a system and import its outputs.",
+            "systems",
+        )
+    elif not pairs:
         missing = {
-            "chosen": "No pair is chosen: plan a comparison of two systems.",
-            "reference": "No system is the reference that the others are to be shown with.",
+            "chosen": "No pair is chosen: plan a comparison of two systems, or let the section show all pairs.",
+            "reference": "No system is marked as the reference with which the others are shown: mark one under Systems, or let the section show all pairs.",
         }
-        yield Problem(missing.get(settings["pairs"], "There are no two systems to be shown side by side."), "contrasts")
+        words = "No two systems are shown side by side: plan a comparison with a maximal or minimal reference, or add a system."
+        yield Problem(missing.get(settings["pairs"], words), "contrasts")
     for name in unknown_names(study, settings["order"]):
         yield Problem(f"The order of the systems names {name}, which is none of the study's.", "settings")
     planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")

@@ -281,6 +281,12 @@ class _BadLine(ValueError):
 def _json_rows(
     lines: Lines, names: Mapping[str, str], required: Collection[str], limits: Limits, problems: Problems
 ) -> Rows:
+    if is_bundle(lines.beginning):
+        raise Unreadable(
+            None,
+            "This file is a bundle: it holds a whole study, and not rows. Make a new draft of it: choose “Make one from a file” on the page of "
+            "all studies, or run: heval import new FILE",
+        )
     rows = _json_records(lines, names, required, limits, problems)
     first = next(rows, None)
     if first is None:
@@ -319,6 +325,18 @@ def _json_records(
     else:
         if not read:
             problems.add(None, None, "The file holds nothing but blank lines.")
+
+
+# How the JSON of a bundle begins, and what no row of a table holds: quotes within a text would be escaped.
+_BUNDLE_START = re.compile(r'\s*\{\s*(?:"schema"\s*:\s*"heval\.bundle/|"arms"\s*:\s*\[)')
+_BUNDLE_SCHEMA = re.compile(r'"schema"\s*:\s*"heval\.bundle/')
+
+
+def is_bundle(beginning: str) -> bool:
+    """Whether a file that begins so is a study's bundle, on one line or on many."""
+    return bool(_BUNDLE_START.match(beginning)) or (
+        beginning.lstrip().startswith("{") and bool(_BUNDLE_SCHEMA.search(beginning))
+    )
 
 
 def _check_is_lines(line: str, number: int) -> None:

@@ -12,10 +12,10 @@ from studies.admin import life
 from studies.admin.access import EDIT, ReadOnly, VisibleStudies, by_code, may, row_id, study_or_404, visible
 from studies.forms import CleanWords
 from studies.lifecycle import NotNow
-from studies.models import Arm
+from studies.models import Arm, Study
 
 from ..channels import REGISTRY
-from ..exclude import REASONS, exclude, release_place, reverse_exclusion, with_exclusion
+from ..exclude import REASONS, became_of_places, exclude, release_place, reverse_exclusion, with_exclusion
 from ..models import Assignment, Exclusion, Recruitment
 from ..pages import page_words
 from ..receipts import is_like_one, plain, receipt_of
@@ -260,9 +260,7 @@ class AssignmentAdmin(ReadOnly):
         except NotNow as refused:
             form.add_error(None, str(refused))
             return self.exclude_page(request, codes, form, 422)
-        passed = len(chosen) - len(made)
-        words = f"{len(made)} excluded." + (f" {passed} were excluded before." if passed else "")
-        messages.success(request, words)
+        messages.success(request, _excluded_words(made, len(chosen), words["reopen"]))
         return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
 
     def reverse_view(self, request, pk):
@@ -297,6 +295,18 @@ class AssignmentAdmin(ReadOnly):
         except NotNow as refused:
             messages.error(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[assignment.pk]))
+
+
+def _excluded_words(made: list[Exclusion], chosen: int, is_reopened: bool) -> str:
+    """What was excluded, what became of the places, and what was excluded before."""
+    said = []
+    if made:
+        study = Study.objects.get(pk=made[0].assignment.study_id)
+        said += [f"{len(made)} excluded.", became_of_places(study, len(made), is_reopened)]
+    if passed := chosen - len(made):
+        were = "1 was" if passed == 1 else f"{passed} were"
+        said.append(f"{were} excluded before, so nothing changed for {'it' if passed == 1 else 'them'}.")
+    return " ".join(said)
 
 
 def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from studies import lifecycle
-from studies.admin import acts
+from studies.admin import acts, life
 from studies.admin.access import EDIT, LOOK, ReadOnly, may, study_or_404
 from studies.lifecycle import NotNow
 from studies.models import Study
@@ -84,6 +84,7 @@ class InquiryAdmin(ReadOnly):
             "looked": looked,
             "evidence": evidence,
             "acts": acts.offered(request, study),
+            "closing_words": life.closing_words(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": everybody,
             "pay_warning": hourly.warning_of(study, by_arm),

@@ -83,7 +83,8 @@ def _resume(study, user, cleaned):
 
 def _close(study, user, cleaned):
     lifecycle.close(study, user, cleaned["reason"])
-    return "The study is closing. Those inside may finish within the grace period.", ""
+    study.refresh_from_db()
+    return f"The study is closing: nobody new comes in. {life.closing_words(study)}", ""
 
 
 def _draw_more(study, user, cleaned):
@@ -139,7 +140,8 @@ ACTS = {
             "close", "Close",
             (
                 "No new annotator can come in, ever: a closed study is not opened again, it is cloned.",
-                "Those inside may finish within the grace period. Then the answers are complete.",
+                "Those inside may finish within the grace period, which is set on the study's page. Then the answers are complete. The study stays "
+                "open for these answers until the end of the grace period, also where nobody is inside.",
             ),
             frozenset({State.LAUNCHED, State.PAUSED}), _close, OptionalReasonForm, is_grave=True,
         ),

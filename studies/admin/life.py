@@ -7,6 +7,7 @@ from statistics import median_low
 
 from django.urls import NoReverseMatch, reverse
 
+from .. import lifecycle
 from ..design import Burden, burdens, problems
 from ..models import Study
 from ..protocols import Problem
@@ -74,6 +75,24 @@ def line(study: Study, is_ready: bool = False, here: str = "") -> list[Step]:
     return steps
 
 
+def closing_words(study: Study) -> str:
+    """How long a closing study takes answers, and how many people are inside; '' for any other."""
+    until = lifecycle.closes_at(study)
+    if until is None:
+        return ""
+    inside = 0
+    for of in progress_of:
+        found = of([study.pk]).get(study.pk)
+        inside = found.inside if found else 0
+    until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
+    if not inside:
+        return (
+            f"Nobody is inside. The study takes answers {until_when}, and then it is closed. You need not do anything."
+        )
+    people = "1 person is" if inside == 1 else f"{inside} people are"
+    return f"{people} inside and may finish {until_when}. Then the study is closed. You need not do anything."
+
+
 def next_step(study: Study, found: "Iterable[LinkedProblem]", may_edit: bool) -> Next:
     """The button beside the line."""
     State = Study.State
@@ -92,8 +111,8 @@ def next_step(study: Study, found: "Iterable[LinkedProblem]", may_edit: bool) ->
         return Next("Analyse", url, "The study is closed.")
     words = {
         State.LAUNCHED: "Annotators may come.",
-        State.PAUSED: "The study is paused.",
-        State.CLOSING: "The study is closing: those inside may finish.",
+        State.PAUSED: "The study is paused: nobody new comes in until you resume it.",
+        State.CLOSING: f"The study is closing: nobody new comes in. {closing_words(study)}",
     }
     return Next("Watch it collect", address("admin:annotators_collecting", study.pk), words[study.state])
 
@@ -111,7 +130,13 @@ _GROUPS = {
     "systems": "systems-group", "arms": "arms-group", "contrasts": "contrasts-group", "sections": "sections-group",
     "exclusion_rules": "exclusion_rules-group",
 }  # fmt: skip
-_LISTS = {"prompts": "admin:studies_prompt_changelist", "outputs": "admin:studies_output_changelist"}
+_LISTS = {
+    "prompts": "admin:studies_prompt_changelist",
+    "outputs": "admin:studies_output_changelist",
+    "batches": "admin:studies_prompt_changelist",
+}
+# What is changed on a section's own page. Other fields that a section's problem names are on the study's page.
+_OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
 _SECTION = re.compile(r"Section (\d+)\b")
 
 
@@ -129,7 +154,7 @@ def problem_links(
 def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
     # A problem of a section says so in its first words; its field is one of the section's page.
     about = _SECTION.match(problem.text)
-    if about and int(about[1]) in sections:
+    if about and int(about[1]) in sections and problem.field in _OF_A_SECTION:
         url = address("admin:studies_section_change", sections[int(about[1])])
         anchors = {"questions": "questions-group", "m": "id_m"}
         return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url

@@ -61,7 +61,11 @@ class Pool:
 
 
 class PoolSpent(Exception):
-    """There is not enough left for one batch."""
+    """There is not enough left for one batch. The message names what is missing; ``field`` is the part of the study that lacks it."""
+
+    def __init__(self, text: str = "There is not enough left for one batch.", field: str = "prompts"):
+        super().__init__(text)
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,10 +105,11 @@ def test_every_sentence_carries_estimate_interval_corrected_p_and_n():
     answer(study, 20, percent=lambda person, x, y: 70 + person % 7 if x > y else 30)
     for one in report(closed(study))["conclusions"]:
         assert re.search(
-            r"\d+ %; 95 % confidence interval \d+ % to \d+ %; Holm-adjusted p [<=] .+; n = 20 annotators", one["text"]
+            r"[\d.]+ %; 95 % confidence interval [\d.]+ % to [\d.]+ %; Holm-adjusted p [<=] .+; n = 20 annotators",
+            one["text"],
         )
         assert re.search(
-            r"P\[.+\] = \.\d\d, 95% CI \[\.\d\d, \.\d\d\], t\(19\) = .+, Holm-adjusted p < \.001, d = .+, n = 20 annotators",
+            r"P\[.+\] = \.\d\d+, 95% CI \[\.\d\d+, \.\d\d+\], t\(19\) = .+, Holm-adjusted p < \.001, d = .+, n = 20 annotators",
             one["apa"],
         )
 

@@ -111,7 +111,7 @@ def test_every_block_holds_every_arm_in_its_share(wanted, block):
         ]
 
 
-@pytest.mark.parametrize("wanted, words", [((131, 130), "rounder numbers"), ((10, None), "or for none")])
+@pytest.mark.parametrize("wanted, words", [((131, 130), "rounder numbers"), ((10, None), "leave all of them empty")])
 def test_places_that_make_no_blocks_are_refused_before_the_launch(wanted, words):
     study = spa_draft()
     study.arms.update(wanted=wanted[0])

@@ -16,6 +16,9 @@ from studies.importing import Moved, Options, Report, import_file, work
 from studies.models import Arm, Study, StudyMember
 from studies.named import study_named
 from studies.preparation import PromptInUse
+from studies.rows import is_bundle
+
+PEEKED_BYTES = 256 * 1024
 
 
 class Command(BaseCommand):
@@ -181,9 +184,9 @@ class Command(BaseCommand):
 
 
 def _is_bundle(path: Path) -> bool:
-    """A bundle is one indented object; a line of JSON lines holds a whole one."""
+    """Whether the file is a bundle, or an object on several lines, which can be nothing else: a line of JSON lines holds a whole one."""
     if path.suffix.lower() != ".json":
         return False
     with path.open("rb") as file:
-        start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start[:1] == b"{" and start[1:].lstrip(b" \t\r")[:1] == b"\n"
+        start = file.read(PEEKED_BYTES).decode("utf-8-sig", "replace").lstrip()
+    return start[:1] == "{" and (start[1:].lstrip(" \t\r")[:1] == "\n" or is_bundle(start))

@@ -110,7 +110,7 @@ def test_a_scale_that_is_none_of_this_kind_is_named(scale, words):
 def test_the_way_as_it_is_has_nothing_missing():
     assert found(draft()) == []
     assert any("plan a comparison" in text for text in found_without_contrasts(draft(pairs="chosen")))
-    assert any("No system is the reference" in text for text in found(draft(pairs="reference")))
+    assert any("No system is marked as the reference" in text for text in found(draft(pairs="reference")))
 
 
 def found_without_contrasts(study):

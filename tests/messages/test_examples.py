@@ -1,0 +1,289 @@
+"""Messages that once named a cause that was not the true one. Each case shows the message as a researcher meets it."""
+
+import io
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from analysis.runs import run_analysis
+from analysis.sentences import conclusions
+from studies import lifecycle
+from studies.bundle import bundle_of, bundle_text
+from studies.design import problems
+from studies.draw import drawn_batches
+from studies.models import Arm, Batch, Output, Study
+from tests import builders, players
+from tests.admin_pages import logged_in, study_url
+from tests.analysis.answers import answer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner():
+    return builders.user()
+
+
+def blocking(study) -> list[str]:
+    return [problem.text for problem in problems(study) if problem.is_blocking]
+
+
+# What the draw refuses, the checklist names
+
+
+def with_arm(study, *names):
+    arm = Arm.objects.create(study=study, name="second")
+    arm.systems.set(study.systems.filter(name__in=names))
+    return study
+
+
+def choice_draft(systems=("alpha", "beta"), m=2, **columns):
+    study = builders.draft_study(systems=systems, **columns)
+    builders.add_choice(study, m=m)
+    return study
+
+
+def _without_outputs(study, system, but):
+    Output.objects.filter(system__study=study, system__name=system).exclude(prompt__key__in=but).delete()
+    return study
+
+
+def _independent(study):
+    study.coverage = Study.Coverage.INDEPENDENT
+    study.save()
+    return study
+
+
+def _humanlike_with_three_prompts():
+    """Human and machine wrote on the same three prompts: each is enough alone, and a batch of four prompts is not."""
+    study = builders.draft_study(systems=("human", "gpt"), prompts=3, target_n=4)
+    builders.add_humanlike(study, m=4)
+    return study
+
+
+DRAWS = {
+    "one system": (lambda: choice_draft(("alpha",)), r"Two systems are needed .* the study has 1\. Add a system"),
+    "one system in an arm": (
+        lambda: with_arm(choice_draft(), "alpha"),
+        r"Batch \d of arm second cannot be filled: for section 1 two systems are needed .* there is 1\. Add another system",
+    ),
+    "no planned pair in an arm": (
+        lambda: with_arm(_chosen_pairs(), "alpha", "gamma"),
+        r"arm second .* none of the pairs that the section shows .* Plan a comparison of two of the arm's systems",
+    ),
+    "too few prompts": (lambda: choice_draft(m=5, prompts=4), r"A batch needs 5 prompts .* there are 4\. Import more prompts"),
+    "too few prompts in an arm": (
+        lambda: _domain_arm(choice_draft(m=3)),
+        r"A batch of arm news needs 3 prompts .* there are 0\. Import more prompts",
+    ),
+    "too few outputs": (
+        lambda: _without_outputs(choice_draft(m=3), "beta", ["p000", "p001"]),
+        r"A batch needs 3 prompts with an output of every system; there are 2",
+    ),
+    "prompts shared by two sources": (
+        _humanlike_with_three_prompts,
+        r"1 more prompt is needed and 0 are left beside|for section 1 1 more prompt is needed and 0 are left",
+    ),
+    "independent coverage": (
+        lambda: _independent(_humanlike_with_three_prompts()),
+        r"1 more prompt is needed and 0 are left",
+    ),
+}  # fmt: skip
+
+
+def _chosen_pairs():
+    study = builders.draft_study(systems=("alpha", "beta", "gamma"))
+    builders.add_choice(study, pairs="chosen")
+    return study
+
+
+def _domain_arm(study):
+    Arm.objects.create(study=study, name="news", domain="news")
+    return study
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_what_the_draw_refuses_is_named_before_launch(name):
+    make, words = DRAWS[name]
+    study = make()
+    found = blocking(study)
+    assert any(re.search(words, text) for text in found), found
+    with pytest.raises(lifecycle.NotReady, match=words):
+        lifecycle.request_launch(study, None, builders.warnings_of(study))
+
+
+def test_arms_that_show_some_systems_need_outputs_of_these_alone():
+    """The checklist once asked every prompt for an output of every system of the study."""
+    study = choice_draft(("alpha", "beta", "gamma"), m=2)
+    study.arms.all().delete()
+    with_arm(study, "alpha", "beta")
+    Output.objects.filter(system__study=study, system__name="gamma").delete()
+    study.contrasts.filter(x__name="gamma").delete()
+    assert not any("prompts" in text for text in blocking(study))
+    assert drawn_batches(study, 0, 1)
+
+
+def test_one_system_is_told_on_the_page_and_nothing_is_said_to_be_complete(owner):
+    study = choice_draft(("alpha",), owner=owner)
+    page = logged_in(owner).get(study_url(study)).content.decode()
+    assert "Nothing is missing" not in page and "Two systems are needed to be shown side by side" in page
+    preview = logged_in(owner).get(reverse("admin:annotators_preview", args=[study.pk]), follow=True).content.decode()
+    assert "There is nothing to preview yet. Section 1: Two systems are needed" in preview
+
+
+def test_more_batches_than_items_names_what_is_missing(owner):
+    study = builders.draft_study(
+        systems=("alpha", "beta"), prompts=6, target_n=9, target_cap=90, annotators_per_batch=3
+    )
+    builders.add_choice(study, m=2, strategy="any")
+    study = builders.launched(study)
+    with pytest.raises(
+        lifecycle.NotNow, match=r"capped at 90 places; 9 are open\. You can open at most 81 more\..*clone the study"
+    ):
+        lifecycle.draw_more(study, 100)
+
+
+# The report
+
+
+def _report_page(study, owner) -> str:
+    lifecycle.close(study)
+    lifecycle.finish(study)
+    run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
+    client = logged_in(owner)
+    return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
+
+
+def test_a_report_says_why_it_estimates_no_comparison(owner):
+    study = builders.draft_study(systems=("alpha", "beta"), prompts=4, owner=owner, target_n=6)
+    builders.add_rating(study, position=1, m=2)
+    for system in study.systems.all():
+        arm = Arm.objects.create(study=study, name=f"only {system.name}")
+        arm.systems.set([system])
+    study.arms.filter(name="all").delete()
+    alpha, beta = study.systems.order_by("name")
+    study.contrasts.create(x=alpha, y=beta)
+    study = builders.launched(study, owner)
+    answer(study, 6)
+    page = _report_page(study, owner)
+    assert "nobody answered what it needs" not in page
+    cause = "6 submitted assignments are in it, but nobody among them judged both systems of a planned pair (alpha and beta)"
+    # Where a comparison of systems that nobody judged side by side is estimated, there is an estimate instead.
+    assert cause in page or "No planned comparison could be estimated" not in page
+
+
+def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
+    study = builders.spa_draft(owner=owner, target_n=3, with_surveys=False, with_rating=False)
+    study = builders.launched(study, owner)
+    done = answer(study, 3)
+    from annotators.exclude import exclude
+
+    exclude(list(study.assignments.all()), "too_fast", owner)
+    page = _report_page(study, owner)
+    assert "nobody answered what it needs" not in page
+    assert "The exclusion rules left nobody" in page, done
+
+
+def _estimate(value, low, high, **more):
+    return {
+        "estimate": value, "interval": {"low": low, "high": high, "level": 0.95}, "test": None, "n": 9, "unit": "annotator", "reason": "",
+        "status": "ok", "detail": {}, "effect": None, "analysis": "x", "mode": "recommended", "settings": {
+            "contrast": {
+                "key": "k", "x": "a", "y": "b", "section": 1, "role": "primary", "criterion": "", "is_planned": True, "margin": None,
+                "expected": "", "family": "",
+            },
+        } | more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["spa.pairs", "rating.superiority", "choice.preference", "worded"])
+def test_an_interval_in_words_has_two_ends(kind):
+    from analysis import choice_report
+
+    words = {"words": {"open": "It is open.", "kind": "percent", "what": "The share", "symbol": "P", "more": "a.", "less": "b.", "same": "c"}, "null": 0.5, "key": "k"}  # fmt: skip
+    estimate = _estimate(0.552, 0.551, 0.554, **(words if kind == "worded" else {})) | {"analysis": kind}
+    blocks = [{"name": kind, "mode": "recommended", "estimates": [estimate], "tables": [], "series": []}]
+    said = (
+        (choice_report if kind == "choice.preference" else None)
+        and choice_report.conclusions(blocks)
+        or conclusions(blocks)
+    )
+    text = said[0]["text"]
+    assert "55.1 % to 55.4 %" in text and "55.2 %" in text, text
+
+
+# A bundle on one line
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_a_bundle_on_one_line_is_a_bundle(owner, tmp_path, is_sorted):
+    study = builders.spa_draft(owner=owner, prompts=4)
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps(bundle_of(study), sort_keys=is_sorted), encoding="utf-8")
+    out = io.StringIO()
+    call_command("import_study", "new", str(path), owner=owner.username, stdout=out)
+    assert Study.objects.filter(title=study.title).count() == 2
+    for data in (path.read_bytes(), bundle_text(study).encode()):
+        client = logged_in(owner)
+        address = reverse("import", args=[study.code])
+        page = client.post(address, {"file": SimpleUploadedFile("study.json", data)}, follow=True).content.decode()
+        assert "This file is a bundle" in page and "Make one from a file" in page and "prompt_key" not in page
+    with pytest.raises((CommandError, SystemExit)):
+        call_command("import_study", str(study.code), str(path), stdout=out)
+    assert "This file is a bundle" in out.getvalue()
+
+
+# Excluded places and closing
+
+
+def _excluded(study, owner, **fields) -> str:
+    done = players.submitted(study, str(timezone.now()))
+    data = {"code": [str(done.code)], "reason": "too_fast", **fields}
+    return logged_in(owner).post(reverse("admin:annotators_exclude"), data, follow=True).content.decode()
+
+
+def test_who_excludes_reads_what_happened_to_the_place(owner):
+    study = builders.spa_study(owner, target_n=4, target_cap=5, with_surveys=False, with_rating=False)
+    assert "1 excluded. Its place stays taken: nobody else gets it. To let somebody else answer" in _excluded(
+        study, owner
+    )
+    assert "1 excluded. Its place is open again for somebody else." in _excluded(study, owner, reopen="on")
+    assert "The cap of 5 places is reached" in _excluded(study, owner)
+    study = builders.spa_study(
+        owner, target_n=4, target_cap=5, replaces_excluded=True, with_surveys=False, with_rating=False
+    )
+    assert "Its place is opened again within a few minutes, as far as the cap of 5 places allows" in _excluded(
+        study, owner
+    )
+
+
+def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
+    study = builders.spa_study(owner, target_n=4, grace_seconds=7200, with_surveys=False, with_rating=False)
+    players.claimed(study, "inside")
+    client = logged_in(owner)
+    page = client.post(study_url(study, "close/do/"), {"reason": ""}, follow=True)
+    study.refresh_from_db()
+    until = f"until {study.closing_at + timedelta(seconds=7200):%d %B %Y at %H:%M} UTC at the latest"
+    pages = [page, client.get(study_url(study)), client.get(reverse("admin:annotators_collecting", args=[study.pk]))]
+    for each in pages:
+        assert f"1 person is inside and may finish {until}" in each.content.decode()
+    study.assignments.update(released_at=timezone.now(), released_reason="expired")
+    page = client.get(study_url(study)).content.decode()
+    assert f"Nobody is inside. The study takes answers {until}, and then it is closed." in page
+
+
+def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
+    """The target of a study is on the study's page, also where a section's problem is about it."""
+    from studies.admin import life
+
+    study = builders.draft_study(systems=("alpha", "beta"), prompts=4, target_n=90)
+    builders.add_choice(study, m=2, strategy="one")
+    found = [problem for problem in life.checklist(study) if "places under this strategy" in problem.text]
+    assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
+    assert Batch.objects.count() == 0
