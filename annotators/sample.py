@@ -76,6 +76,8 @@ def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> 
     with transaction.atomic():
         Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
         there = {row.name: row for row in SampleColumn.objects.filter(study=study)}
+        if wanted == {name: (row.kind, row.shows_small) for name, row in there.items()}:
+            return
         gone = [row.pk for name, row in there.items() if name not in wanted or wanted[name][0] != row.kind]
         SampleValue.objects.filter(column__in=gone).delete()
         SampleColumn.objects.filter(pk__in=gone).delete()

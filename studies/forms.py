@@ -5,6 +5,7 @@ names in another case) is refused here, with words that name the field.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 
 from .scales import KINDS, read_scale
@@ -21,11 +23,55 @@ from .texts import TextRefused, clean_name, clean_text, is_blank, name_key
 NAMES = frozenset({"name", "key", "title", "domain"})
 
 
+def _one_break(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_as_shown(bound: forms.BoundField) -> bool:
+    """Whether what was sent is what the field showed, so that the stored value stays as it is.
+
+    Cleaning is not the identity: a browser sends line breaks as CR LF, blanks at the ends of a text are cut off, a moment is shown without
+    its seconds, and 1 becomes 1.0. What nobody changed must not change by being saved.
+    """
+    sent, initial = bound.data, bound.initial
+    if not isinstance(sent, str) or bound.field.disabled:
+        return not bound._has_changed()
+    shown = bound.field.widget.format_value(bound.field.prepare_value(initial))
+    if shown is not None and not isinstance(shown, str):  # a choice, which has no text of its own
+        return not bound._has_changed()
+    return _one_break(shown or "") == _one_break(sent)
+
+
+def changed_names(form: forms.BaseForm) -> list[str]:
+    """The fields of a bound form that somebody changed."""
+    return [name for name in form.fields if not is_as_shown(form[name])]
+
+
+def changed_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+    """The stored settings with those that somebody changed. What was never stored and not changed is left to its default."""
+    return dict(stored) | plain_settings({name: cleaned[name] for name in changed if name in cleaned})
+
+
 class CleanWords:
-    """Mixin for forms: every text is one that a database can hold and a person can see; a name is one visible line."""
+    """Mixin for forms: every text is one that a database can hold and a person can see; a name is one visible line.
+
+    A field that comes back as it was shown keeps the stored value.
+    """
+
+    @cached_property
+    def changed_data(self):
+        return changed_names(self)
 
     def _clean_fields(self):
         super()._clean_fields()
+        self._clean_words()
+        for name, value in self.cleaned_data.items():
+            # Not get_initial_for_field: it gives a moment without its microseconds.
+            stored = self.initial.get(name, self.fields[name].initial) if name in self.fields else None
+            if isinstance(stored, type(value)) and value is not None and is_as_shown(self[name]):
+                self.cleaned_data[name] = stored
+
+    def _clean_words(self):
         for name, field in self.fields.items():
             value = self.cleaned_data.get(name)
             if not isinstance(field, forms.CharField) or not isinstance(value, str) or not value:
@@ -122,18 +168,25 @@ class Lines(forms.CharField):
             return True
 
 
+_BAR = re.compile(r"(?<!\\)\|")
+
+
 class Options(Lines):
-    """Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation."""
+    r"""Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation.
+
+    A bar within a key or a label is written ``\|``.
+    """
 
     def __init__(self, *, may_screen=True, **options):
         self.may_screen = may_screen
         super().__init__(**options)
 
     def written(self, part):
-        return f"{part['key']} | {part['label']}{' | screens out' if part.get('screens_out') else ''}"
+        key, label = (part[name].replace("|", r"\|") for name in ("key", "label"))
+        return f"{key} | {label}{' | screens out' if part.get('screens_out') else ''}"
 
     def read(self, line, number):
-        parts = [part.strip() for part in line.split("|")]
+        parts = [part.strip().replace(r"\|", "|") for part in _BAR.split(line)]
         if len(parts) == 1:
             parts = [_key_of(parts[0]), parts[0]]
         key, label, *more = parts
@@ -143,7 +196,9 @@ class Options(Lines):
             raise ValidationError(f"Line {number}: a key has at most 50 characters.")
         if more and (not self.may_screen or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
             allowed = "“screens out” or nothing" if self.may_screen else "nothing"
-            raise ValidationError(f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”.")
+            raise ValidationError(
+                f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”. Write \\| for a bar within a label."
+            )
         option = {"key": key, "label": label}
         return option | {"screens_out": True} if more and more[0] else option
 
@@ -233,12 +288,14 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
         kind = (self.instance.scale or {}).get("kind") or self.fields["scale_kind"].initial
         for part, value in WHERE_EMPTY.get(kind, {}).items():
             self.fields[f"scale_{part}"].widget.attrs["placeholder"] = by_default(value)
+        self.has_readable_scale = False
         if not self.instance.pk and not self.instance.scale:
             return
         try:
             spec = read_scale(self.instance.scale)
         except (ValueError, TypeError, KeyError):
             return  # the checklist names it; the fields offer a fresh one
+        self.has_readable_scale = True
         stored = spec.as_json()
         for name in SCALE_FIELDS:
             value = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
@@ -246,6 +303,8 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
+        if self.has_readable_scale and not any(name.startswith("scale_") for name in self.changed_data):
+            return cleaned  # a scale may be written in several ways: this one stays as it is written
         kind = cleaned.get("scale_kind")
         parts = [f"scale_{part}" for part in PARTS.get(kind, ())]
         if not kind or any(part in self.errors for part in parts):
@@ -357,6 +416,8 @@ class WithSettings(CleanWords, forms.ModelForm):
     """
 
     settings_form: type[forms.Form] | None = None
+    # Whether a setting that was never stored is stored with the value that the form showed.
+    stores_defaults = False
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -375,7 +436,12 @@ class WithSettings(CleanWords, forms.ModelForm):
             return cleaned
         own = self.settings_form(data=self.data, files=self.files, prefix=self.add_prefix(PREFIX))
         if own.is_valid():
-            self.instance.settings = plain_settings(own.cleaned_data)
+            stored = self.instance.settings or {}
+            changed = {
+                name for name in own.cleaned_data
+                if f"{PREFIX}-{name}" in self.changed_data or (self.stores_defaults and name not in stored)
+            }  # fmt: skip
+            self.instance.settings = changed_settings(stored, own.cleaned_data, changed)
             return cleaned
         for name, messages in own.errors.items():
             outer = f"{PREFIX}-{name}"
@@ -426,23 +492,26 @@ class SettingsCell(CleanWords, forms.ModelForm):
         if "parameters" in self.fields:
             self.fields["parameters"].widget.form = self.inner
 
-    def has_changed(self):
-        return super().has_changed() or bool(self.inner and self.inner.has_changed())
-
-    @property
+    @cached_property
     def changed_data(self):
-        changed = [name for name in super().changed_data if name != "parameters"]
-        return [*changed, "parameters"] if self.inner is not None and self.inner.has_changed() else changed
+        changed = [name for name in changed_names(self) if name != "parameters"]
+        return [*changed, "parameters"] if self.inner is not None and changed_names(self.inner) else changed
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
-        if self.inner is not None:
+        kind = self.settings_form_of(self.instance_of(cleaned))
+        if self.inner is not None and isinstance(self.inner, kind or ()):
             if self.inner.is_valid():
-                self.instance.settings = plain_settings(self.inner.cleaned_data)
+                self.instance.settings = changed_settings(
+                    self.instance.settings or {}, self.inner.cleaned_data, changed_names(self.inner)
+                )
             else:
                 self.add_error("parameters", "Please look at these parameters.")
-        elif not self.instance.pk and (kind := self.settings_form_of(self.instance_of(cleaned))):
-            self.instance.settings = {n: f.initial for n, f in kind().fields.items() if f.initial is not None}
+        elif not self.instance.pk or self.inner is not None or kind is not None:
+            # A new row, or one that is of another kind now: what was set for the old kind says nothing.
+            self.instance.settings = (
+                {n: f.initial for n, f in kind().fields.items() if f.initial is not None} if kind else {}
+            )
         return cleaned
 
     def instance_of(self, cleaned):

@@ -98,6 +98,8 @@ def prepare(study: Study, settings: object, by: Any = None) -> PreparationReport
         raise lifecycle.NotNow("Stimuli can be prepared in a draft alone; clone the study.")
     preparation = Preparation.from_json(settings)
     stored = preparation.as_json() if preparation != Preparation() else {}
+    if preparation == Preparation.from_json(study.preparation):
+        stored = study.preparation  # the same settings may be written in several ways
     report = PreparationReport()
     _drop(study, preparation, report)
     _delete_prompts(study, report.dropped)

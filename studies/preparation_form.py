@@ -65,6 +65,7 @@ class PreparationForm(CleanWords, forms.Form):
     )
 
     def __init__(self, *args: Any, systems: list[str], stored: dict[str, Any], **kwargs: Any):
+        self.stored = stored
         initial, self.kept_filters = _initial_from(stored)
         super().__init__(*args, initial=initial, **kwargs)
         for name in ("minimum_words", "maximum_words", "limit"):
@@ -101,6 +102,8 @@ class PreparationForm(CleanWords, forms.Form):
 
     def settings(self) -> dict[str, Any]:
         """What the form declares, as `Preparation.from_json` reads it."""
+        if not self.has_changed():
+            return self.stored
         cleaned = self.cleaned_data
         is_length = cleaned["manner"] != "none"
         return {

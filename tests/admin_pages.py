@@ -1,40 +1,115 @@
 """The admin as a browser meets it: forms are read from the HTML, changed and sent as they are."""
 
+import re
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from urllib.parse import urljoin
 
 from django.test import Client
+
+# What a browser makes of a value that it cannot show in a field of this type: nothing.
+SHAPES = {
+    "number": re.compile(r"-?(\d+(\.\d+)?|\.\d+)([eE][-+]?\d+)?"),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "datetime-local": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?"),
+}
+
+
+def _shown(kind: str, value: str) -> str:
+    """The value of an input as a browser holds it."""
+    if kind in SHAPES and not SHAPES[kind].fullmatch(value):
+        return ""
+    if kind in ("email", "url"):
+        value = value.strip()
+    return value if kind == "hidden" else re.sub(r"[\r\n]", "", value)
+
+
+@dataclass
+class Form:
+    """A form of a page: what a browser sends of it, and the buttons that send it."""
+
+    attrs: dict
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    # Names of what a person may fill in, sent or not.
+    inputs: list[str] = field(default_factory=list)
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+
+    def __iter__(self):
+        return iter((self.attrs, self.fields))
+
+    @property
+    def is_post(self) -> bool:
+        return self.attrs.get("method", "get").lower() == "post"
+
+    def sent(self, button: tuple[str, str] = ("", "")) -> dict[str, list[str]]:
+        """What a browser sends; it writes every line break as CR LF."""
+        data: dict[str, list[str]] = {}
+        for name, value in [*self.fields, *([button] if button[0] else [])]:
+            data.setdefault(name, []).append(re.sub(r"\r\n|\r|\n", "\r\n", value))
+        return data
+
+
+def forms_of(response) -> list[Form]:
+    parser = _Forms()
+    parser.feed(response.content.decode())
+    return parser.forms
+
+
+def press(client: Client, url: str, form: Form, button: tuple[str, str] = ("", "")):
+    """Send an untouched form by one of its buttons."""
+    return client.post(urljoin(url, form.attrs.get("action") or url), form.sent(button))
 
 
 class _Forms(HTMLParser):
     def __init__(self):
         super().__init__()
-        self.forms: list[tuple[dict, list[tuple[str, str]]]] = []
+        self.forms: list[Form] = []
+        self.is_open = False
         self.select = self.area = self.option = None
 
     @property
     def fields(self):
-        return self.forms[-1][1] if self.forms else []
+        return self.forms[-1].fields if self.is_open else []
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         name = attrs.get("name")
         if tag == "form":
-            self.forms.append((attrs, []))
+            self.forms.append(Form(attrs))
+            self.is_open = True
+        elif not self.is_open:
+            return
+        elif (
+            tag == "button"
+            and attrs.get("type", "submit") == "submit"
+            and "formaction" not in attrs
+            or tag == "input"
+            and attrs.get("type") == "submit"
+        ):
+            self.forms[-1].buttons.append((name or "", attrs.get("value", "")))
         elif tag == "input" and name:
             kind = attrs.get("type", "text")
-            if "disabled" in attrs or kind in ("submit", "button", "file"):
+            if "disabled" in attrs or kind == "button":
+                return
+            if kind != "hidden":
+                self.forms[-1].inputs.append(name)
+            if kind == "file":
                 return
             if kind in ("checkbox", "radio"):
                 if "checked" in attrs:
                     self.fields.append((name, attrs.get("value", "on")))
             else:
-                self.fields.append((name, attrs.get("value", "")))
+                self.fields.append((name, _shown(kind, attrs.get("value") or "")))
+        elif "disabled" in attrs:
+            return
         elif tag == "select" and name:
+            self.forms[-1].inputs.append(name)
             self.select = [name, [], "multiple" in attrs]
         elif tag == "option" and self.select:
             self.option = attrs.get("value", "")
             self.select[1].append((self.option, "selected" in attrs))
         elif tag == "textarea" and name:
+            self.forms[-1].inputs.append(name)
             self.area = [name, ""]
 
     def handle_data(self, data):
@@ -42,7 +117,9 @@ class _Forms(HTMLParser):
             self.area[1] += data
 
     def handle_endtag(self, tag):
-        if tag == "select" and self.select:
+        if tag == "form":
+            self.is_open = False
+        elif tag == "select" and self.select:
             name, options, is_multiple = self.select
             chosen = [value for value, is_selected in options if is_selected]
             if not chosen and options and not is_multiple:
@@ -57,16 +134,9 @@ class _Forms(HTMLParser):
 
 def form_of(response, form_id: str = "", number: int | None = None) -> dict[str, list[str]]:
     """The fields of one form of a page, as a browser would send them untouched."""
-    parser = _Forms()
-    parser.feed(response.content.decode())
-    if number is not None:
-        fields = parser.forms[number][1]
-    else:
-        fields = next(fields for attrs, fields in parser.forms if attrs.get("id") == form_id)
-    data: dict[str, list[str]] = {}
-    for name, value in fields:
-        data.setdefault(name, []).append(value)
-    return data
+    forms = forms_of(response)
+    form = forms[number] if number is not None else next(one for one in forms if one.attrs.get("id") == form_id)
+    return form.sent()
 
 
 def changed(data: dict, **changes) -> dict:
@@ -93,8 +163,6 @@ def study_url(study, what="change/") -> str:
 
 def errors_of(response) -> str:
     """All messages of a page, as text."""
-    import re
-
     html = response.content.decode()
     found = re.findall(r'<ul class="errorlist[^"]*"[^>]*>(.*?)</ul>', html, re.S)
     found += re.findall(r'<(div|p) class="errornote"[^>]*>(.*?)</\1>', html, re.S)

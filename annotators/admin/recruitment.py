@@ -59,6 +59,9 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
 
 
 class RecruitmentForm(promising.Promising, WithSettings):
+    # A channel reads what is stored and knows no defaults.
+    stores_defaults = True
+
     class Meta:
         labels = {"key": "End of the link", "wanted": "People wanted"}
         help_texts = {"key": "What stands after /e/ in it. It may be read out."}
@@ -210,7 +213,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         else:
             promising.propose(obj)
         verb = "change recruitment" if change else "recruit"
-        if obj.study.launched_at:
+        if obj.study.launched_at and form.has_changed():
             audit.record(verb, study=obj.study, by=request.user, recruitment=obj.key, columns=sorted(form.changed_data))
 
     def delete_model(self, request, obj):

@@ -57,6 +57,8 @@ def plan(recruitment: Recruitment, by=None, *, people: int, round_places: int, l
     """Declare it, or declare it anew."""
     with transaction.atomic():
         columns = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
+        if there := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
+            return there
         made, _ = PanelPlan.objects.update_or_create(recruitment=recruitment, defaults=columns)
         audit.record("plan rounds", study=recruitment.study, by=by, recruitment=recruitment.key, **columns)
     return made

@@ -61,6 +61,11 @@ def count_save(study_id: int) -> None:
     Study.objects.filter(pk=study_id).update(version=F("version") + 1)
 
 
+def has_changes(form, formsets=()) -> bool:
+    """Whether a page that was sent differs from what it showed. A save without a change leaves no trace."""
+    return form.has_changed() or any(formset.has_changed() for formset in formsets)
+
+
 def row_id(value: str) -> int | None:
     """A row's id from an address, None for what can be none."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None

@@ -206,7 +206,8 @@ class Arms(Rows):
 class Ordered:
     """Mixin for formsets of rows with a ``position``: any numbers, also equal ones, are given anew as 1, 2, 3 …
 
-    The rows are moved aside first, so that two may change places though each position is there once.
+    The rows are moved aside first, so that two may change places though each position is there once. Where nobody touched the order,
+    the rows keep the numbers that they have.
     """
 
     def add_fields(self, form, index):
@@ -224,7 +225,14 @@ class Ordered:
         given = [(form.cleaned_data.get("position"), number, form) for number, form in enumerate(kept)]
         return [form for _, _, form in sorted(given, key=lambda p: (far if p[0] is None else p[0], p[1]))]
 
+    def _is_order_changed(self):
+        return bool(self.deleted_forms) or any(
+            form.has_changed() and ("position" in form.changed_data or not form.instance.pk) for form in self.forms
+        )
+
     def save(self, commit=True):
+        if not self._is_order_changed():
+            return super().save(commit)
         in_order = self._ordered()
         moved = []
         for number, form in enumerate(in_order, 1):

@@ -31,7 +31,7 @@ from ..pairs import unknown_names
 from ..practice import delete_practice
 from ..protocols import REGISTRY
 from . import life, practice, stale, words
-from .access import EDIT, InlineRoles, Scoped, count_save, may, study_or_404, visible
+from .access import EDIT, InlineRoles, Scoped, count_save, has_changes, may, study_or_404, visible
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
@@ -360,9 +360,10 @@ class SectionAdmin(Scoped):
         }
         return PenForm(section.study, data, initial=initial, prefix="pen")
 
-    def save_model(self, request, obj, form, change):
-        super().save_model(request, obj, form, change)
-        count_save(obj.study_id)
+    def save_related(self, request, form, formsets, change):
+        super().save_related(request, form, formsets, change)
+        if not change or has_changes(form, formsets):
+            count_save(form.instance.study_id)
 
     def delete_model(self, request, obj):
         study = obj.study

@@ -13,7 +13,7 @@ from ..media import ImageRefused, path_of
 from ..models import Output, Prompt
 from ..texts import is_blank
 from . import life
-from .access import EDIT, Scoped, VisibleStudies, count_save, may, study_or_404
+from .access import EDIT, Scoped, VisibleStudies, count_save, has_changes, may, study_or_404
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -64,7 +64,8 @@ class Stimuli(Scoped):
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
-        count_save(self.study_of(obj).pk)
+        if has_changes(form):
+            count_save(self.study_of(obj).pk)
 
     def get_actions(self, request):
         return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click

@@ -14,7 +14,7 @@ from ..forms import CleanWords, MarkdownArea
 from ..markdown import rendered
 from ..models import Arm, Study, StudyMember
 from . import acts, life, stale, words
-from .access import EDIT, OWN, Scoped, count_save, may
+from .access import EDIT, OWN, Scoped, count_save, has_changes, may
 from .inlines import INLINES
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
@@ -311,9 +311,13 @@ class StudyAdmin(Scoped):
             obj.save()
             StudyMember.objects.create(study=obj, user=request.user, role=StudyMember.Role.OWNER)
             Arm.objects.create(study=obj, name="all")
-        elif obj.is_draft:
+        elif obj.is_draft and form.has_changed():
             obj.save()
-            count_save(obj.pk)
+
+    def save_related(self, request, form, formsets, change):
+        super().save_related(request, form, formsets, change)
+        if change and form.instance.is_draft and has_changes(form, formsets):
+            count_save(form.instance.pk)
 
     def response_add(self, request, obj, post_url_continue=None):
         self.message_user(request, "The draft is there. Its checklist says what it still needs.", messages.SUCCESS)
