@@ -143,6 +143,11 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
             for column in columns:
                 cell = row[places[column.name.lower()]].strip()
                 value = _value(cell, column, line)
+                if value is not None and channel.person_in_file(value) == person:
+                    raise ValueError(
+                        f"Row {line}, {column.name}: it is the panel's id of the person, which is not kept here. Declare the "
+                        "columns without this one, and read the file again."
+                    )
                 if " ".join(cell.lower().replace("_", " ").split()) == REVOKED:
                     revoked.add((person, column.pk))
                 mine[column.pk] = mine[column.pk] if value is None else value
