@@ -54,7 +54,7 @@ def _worded(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 "contrast": f"{contrast['key']}, {estimate['settings']['key']}", "role": contrast["role"], "claim": claim,
                 "text": text + _expectation(contrast["expected"], outcome, meant, estimate["detail"].get("verdict")),
-                "apa": apa.result(estimate, words["symbol"], "number") if estimate["estimate"] is not None else "",
+                "apa": _line(estimate, words["symbol"], "number") if estimate["estimate"] is not None else "",
                 "verdict": estimate["detail"].get("verdict"), "status": estimate["status"], "recovered": outcome,
             }
         )  # fmt: skip
@@ -73,9 +73,9 @@ def _claimed(estimate: Envelope, words: Mapping[str, str], null: float) -> tuple
     numbers = f"{words['what']} is {middle}"
     numbers += f"; {level} confidence interval {low} to {high}" if ends else ""
     numbers += f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
-    numbers += f"; {apa.units(estimate['n'], estimate['unit'])}."
+    numbers += f"; {_units(estimate)}.{_apart(estimate)}"
     if estimate["test"] is None:
-        return words["open"], f"{numbers} No test: {estimate['reason'] or 'too few annotators'}."
+        return words["open"], f"{numbers} No test: {estimate['reason'] or _too_few(estimate)}."
     verdict = estimate["detail"].get("verdict")
     margin = f" within ±{printed(contrast['margin'])}" if contrast["margin"] else ""
     if verdict in ("different", "different_but_trivial"):
@@ -97,10 +97,13 @@ def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:
     about = f" on {contrast['criterion']}" if contrast["criterion"] else ""
     value = estimate["estimate"]
     if value is None:
-        return f"Nothing can be said of {x} and {y}{about}.", f"{estimate['reason'].capitalize()}."
+        return (
+            f"Nothing can be said of {x} and {y}{about}.",
+            f"{estimate['reason'][:1].upper()}{estimate['reason'][1:]}.",
+        )
     numbers = _numbers(estimate, x, y, is_spa)
     if estimate["status"] != "ok" or estimate["test"] is None:
-        why = estimate["reason"] or "too few annotators for a test"
+        why = estimate["reason"] or f"{_too_few(estimate)} for a test"
         return f"No test was possible for {x} and {y}{about}.", f"{numbers} No test: {why}."
     verdict = estimate["detail"].get("verdict")
     better, other = (x, y) if value > 0.5 else (y, x)
@@ -120,7 +123,8 @@ def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:
             numbers += " No difference was shown, which is no evidence that there is none."
         detectable = estimate["detail"].get("detectable_difference")
         if detectable is not None:
-            numbers += f" With so many annotators a preference {100 * detectable:.0f} points from 50 % is found in 8 of 10 studies."
+            so_many = "annotators and prompts" if is_apart(estimate) else "annotators"
+            numbers += f" With so many {so_many} a preference {100 * detectable:.0f} points from 50 % is found in 8 of 10 studies."
     meant = {">": f"{x} is better.", "<": f"{y} is better.", "~": "the two are equivalent."}.get(
         contrast["expected"], ""
     )
@@ -134,12 +138,50 @@ def _numbers(estimate: Envelope, x: str, y: str, is_spa: bool) -> str:
     middle, low, high = apa.in_words(estimate["estimate"], ends)
     between = f"; {level} confidence interval {low} to {high}" if ends else ""
     p = f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
-    n = f"; {apa.units(estimate['n'], estimate['unit'])}"
-    if is_spa:
+    n = f"; {_units(estimate)}"
+    if is_apart(estimate):
+        said = f"The chance that a rating of {x} is above a rating of {y} is {middle}, ties counting half"
+    elif is_spa:
         said = f"On average annotators put the chance that {x} is better than {y} at {middle}"
     else:
         said = f"The chance that an annotator rates {x} above {y} is {middle}, ties counting half"
-    return f"{said}{between}{p}{n}."
+    return f"{said}{between}{p}{n}.{_apart(estimate)}"
+
+
+def is_apart(estimate: Envelope) -> bool:
+    """Whether two systems were compared that nobody judged side by side (``analysis.stats.unpaired``)."""
+    return estimate["settings"].get("comparison") == "not side by side"
+
+
+def _units(estimate: Envelope) -> str:
+    """n and its unit; where the systems were not judged side by side, prompts are the second sample."""
+    said = apa.units(estimate["n"], estimate["unit"])
+    return f"{said}, {apa.units(estimate['detail']['n_prompts'], 'prompt')}" if is_apart(estimate) else said
+
+
+def _apart(estimate: Envelope) -> str:
+    """Between whom the comparison is, where it is not side by side; '' where it is."""
+    if not is_apart(estimate):
+        return ""
+    detail, contrast = estimate["detail"], contrast_of(estimate)
+    both = detail["n_annotators_both"]
+    judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
+    if not both:
+        return f" The comparison is between different annotators, not side by side: {judged}."
+    return (
+        f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; the {both} who judged both did so for "
+        "different prompts, or were too few for a comparison of their own."
+    )
+
+
+def _too_few(estimate: Envelope) -> str:
+    """Of what there are too few for a test."""
+    few = {
+        warning["detail"].get("cluster")
+        for warning in estimate["warnings"]
+        if warning["code"] == "few_clusters" and warning["severity"] == "block"
+    }
+    return "too few prompts" if few == {"prompt"} else "too few annotators"
 
 
 def _expectation(expected: str, outcome: str, meant: str, verdict: str | None) -> str:
@@ -158,7 +200,12 @@ def _apa(estimate: Envelope, is_spa: bool) -> str:
     if estimate["estimate"] is None:
         return ""
     symbol = f"P[{contrast['x']} > {contrast['y']}]" if is_spa else f"PS({contrast['x']}, {contrast['y']})"
-    return apa.result(estimate, symbol)
+    return _line(estimate, symbol)
+
+
+def _line(estimate: Envelope, symbol: str, kind: str = "proportion") -> str:
+    prompts = f", {apa.units(estimate['detail']['n_prompts'], 'prompt')}" if is_apart(estimate) else ""
+    return f"{apa.result(estimate, symbol, kind)}{prompts}"
 
 
 def summary(blocks: Sequence[Mapping[str, Any]], table_1: Mapping[str, Any] | None) -> list[str]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from analysis.stats.results import Estimate
 
 NOT_PLANNED = "not planned"
@@ -70,6 +72,32 @@ def comparison(contrast: Any, section: Any, criterion: str, question: str = "") 
         role=contrast.role, family=contrast.family or contrast.role, expected=contrast.expected, margin=contrast.margin,
         level=contrast.level, is_planned=True,
     )  # fmt: skip
+
+
+def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] | None:
+    """The judgements of both systems as two samples, for ``analysis.stats.unpaired``; None where annotators judged them side by side.
+
+    ``wide``: a row for each annotator and prompt, which are its index, and a column for each system. Side by side means that one
+    annotator judged both for the same prompt. Where fewer annotators did so than a test needs, and enough others judged each system,
+    the comparison rests on all of them instead of those few.
+    """
+    from analysis.stats.clusters import TOO_FEW_CLUSTERS
+
+    table = wide.reindex(columns=[compared.x, compared.y])
+    who, is_judged = table.index.get_level_values("annotator"), table.notna()
+    beside, anybody = set(who[is_judged.all(axis=1)]), set(who[is_judged.any(axis=1)])
+    fewest = min(len(set(who[is_judged[system]])) for system in table.columns)
+    if beside and (len(beside) >= TOO_FEW_CLUSTERS or fewest < TOO_FEW_CLUSTERS or len(anybody) <= 2 * len(beside)):
+        return None
+    if not anybody:
+        return None
+    samples: dict[str, Any] = {"systems": (compared.x, compared.y)}
+    for name, system in zip("xy", table.columns, strict=True):
+        given = table[system].dropna()
+        samples[name] = given.to_numpy(float)
+        for labels in ("annotator", "prompt"):
+            samples[f"{name}_{labels}s"] = given.index.get_level_values(labels).to_numpy(object)
+    return samples
 
 
 def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:

@@ -5,12 +5,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Count
 
 from .models import Batch, Design, Exposure, Item, Output, Placement, Study
-from .protocols import REGISTRY, Problem
+from .protocols import REGISTRY, PoolSpent, Problem, Shown
 from .rules import REGISTRY as RULES
 from .scales import ScaleSpec, read_scale
 from .texts import reading_minutes, word_count
@@ -281,33 +283,11 @@ def _stated_problems(study: Study) -> Iterator[Problem]:
 
 def problems(study: Study) -> Iterator[Problem]:
     """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
-    is_blocked = False
-    for problem in _stated_problems(study):
-        is_blocked = is_blocked or problem.is_blocking
-        yield problem
-    if not is_blocked:
-        yield from _draw_problems(study)
-
-
-# So many batches are drawn on trial, at most. The launch draws all of them.
-TRIED_BATCHES = 200
-
-
-def _draw_problems(study: Study) -> Iterator[Problem]:
-    """Whatever else keeps batches from being drawn. The first ones are drawn on trial, and nothing is written."""
-    from .draw import PoolSpent, drawn_batches
-
-    if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
-        return
-    try:
-        drawn_batches(study, 0, min(TRIED_BATCHES, batches_for_target(study)))
-    except PoolSpent as spent:
-        yield Problem(str(spent), spent.field)
-
-
-def batches_for_target(study: Study) -> int:
-    """How many batches the target needs."""
-    return -(-(study.target_n or 0) // study.annotators_per_batch)
+    found = list(_stated_problems(study))
+    yield from found
+    # What batches will show can only be said of a design that can be drawn.
+    if not any(problem.is_blocking for problem in found):
+        yield from _batch_problems(study)
 
 
 def _arm_problems(study: Study) -> Iterator[Problem]:
@@ -400,7 +380,7 @@ def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
     ]
     if not drawing:
         return
-    systems, prompts = study.systems.count(), study.prompts.count()
+    systems = study.systems.count()
     if systems < 2:
         yield Problem(
             f"There {'is 1 system' if systems else 'are no systems'}: nothing can be compared.",
@@ -412,7 +392,7 @@ def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
     # A protocol that shows one output of a prompt needs other prompts, and says so itself.
     whole = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
     if whole and not ready_made:
-        yield from _coverage_problems(study, whole, systems, prompts)
+        yield from _coverage_problems(study, whole)
     twice = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .values("batch", "item__prompt").annotate(n=Count("pk")).filter(n__gt=1).count()
@@ -431,28 +411,36 @@ def _stimuli_problems(study: Study, sections) -> Iterator[Problem]:
         )
 
 
-def _coverage_problems(study: Study, drawing, systems: int, prompts: int) -> Iterator[Problem]:
+def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
+    """Whether each arm has prompts with an output of every system that the arm shows."""
     from .draw import NEXT_STEP, Drawing
 
-    answered = study.prompts.annotate(n=Count("outputs__system", distinct=True))
-    whole = answered.filter(n=systems).count()
-    if whole < prompts:
-        keys = list(answered.filter(n__lt=systems).order_by("key").values_list("key", flat=True)[:5])
-        yield Problem(
-            f"{prompts - whole} of {prompts} prompts have no output of some system and are not shown: {', '.join(keys)}"
-            f"{' …' if prompts - whole > 5 else ''}.",
-            "outputs", False, "outputs_missing",
-        )  # fmt: skip
     plan = Drawing(study)
     positions = {section.position for section in drawing}
+    keys = dict(study.prompts.values_list("pk", "key"))
+    alike: dict[tuple, list] = {}
     for arm in plan.arms:
         wanted = sum(section.m for section in plan.drawing_sections(arm.pk) if section.position in positions)
-        there = len(plan.prompts[arm.pk])
-        if there < wanted:
-            of_arm, shown = (f" of arm {arm.name}", " that the arm shows") if len(plan.arms) > 1 else ("", "")
+        alike.setdefault((tuple(plan.systems[arm.pk]), arm.domain, wanted), []).append(arm)
+    for (_, _, wanted), arms in alike.items():
+        names = ", ".join(arm.name for arm in arms)
+        where, of_arm, shown, some = (
+            (f"Arm {names}: ", f" of arm {names}", " that the arm shows", f":{arms[0].name}")
+            if len(alike) > 1
+            else ("", "", "", "")
+        )
+        there, whole = plan.domains[arms[0].pk], plan.prompts[arms[0].pk]
+        lacking = sorted(keys[prompt] for prompt in set(there) - set(whole))
+        if lacking and wanted:
             yield Problem(
-                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if there == 1 else 'are'} {there}. "
-                f"{NEXT_STEP['prompts']}",
+                f"{where}{len(lacking)} of {len(there)} prompts have no output of some system and are not shown: {', '.join(lacking[:5])}"
+                f"{' …' if len(lacking) > 5 else ''}.",
+                "outputs", False, f"outputs_missing{some}",
+            )  # fmt: skip
+        if len(whole) < wanted:
+            yield Problem(
+                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(whole) == 1 else 'are'} "
+                f"{len(whole)}. {NEXT_STEP['prompts']}",
                 "prompts",
             )
 
@@ -513,6 +501,103 @@ def _rule_problems(study: Study, sections) -> Iterator[Problem]:
             )
 
 
+# So many batches are drawn on trial at least, where the target needs them. The launch draws all of them.
+TRIED_BATCHES = 200
+
+
+def _batch_problems(study: Study) -> Iterator[Problem]:
+    """What only drawn batches show: one that cannot be filled, and planned comparisons that no batch can answer, with the reason.
+
+    The first batches are drawn on trial, and more until every comparison can be answered, which is usually after a few of them.
+    Nothing is written.
+    """
+    live = [
+        section
+        for section in study.sections.select_related("reuses", "study").prefetch_related("questions__x", "questions__y", "arms")
+        if section.purpose == "live"
+    ]  # fmt: skip
+    contrasts = study.contrasts.select_related("x", "y", "section")
+    pending = {contrast: [section for section in live if _estimates(section, contrast)] for contrast in contrasts}
+    shown = {section.pk: Shown() for section in live}
+    try:
+        for number, (arm, placed) in enumerate(_items_by_batch(study)):
+            if not pending and number >= TRIED_BATCHES:
+                break
+            for section in live if pending else ():
+                arms = {one.pk for one in section.arms.all()}
+                items = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
+                if items:
+                    of = shown[section.pk]
+                    of.arms.setdefault(arm, set()).update(*items)
+                    of.items |= set(items)
+                    of.batches.add(frozenset().union(*items))
+                    of.systems |= frozenset().union(*items)
+            pending = {
+                contrast: mine
+                for contrast, mine in pending.items()
+                if all(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+            }
+    except PoolSpent as spent:
+        yield Problem(str(spent), spent.field)
+        return
+    for contrast, mine in pending.items():
+        if not mine:
+            yield Problem(
+                f"The planned comparison {contrast} can never be answered: no live section that it is about compares anything. Name another "
+                "section, or none.", "contrasts", name=f"unanswered:{contrast}",
+            )  # fmt: skip
+            continue
+        reasons = dict.fromkeys(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+        yield Problem(
+            f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.", "contrasts", name=f"unanswered:{contrast}"
+        )  # fmt: skip
+
+
+def _estimates(section, contrast) -> bool:
+    """Whether a comparison is about this section and its protocol has the estimand, whatever the batches show."""
+    estimands = REGISTRY[section.protocol].estimands(section)
+    return (
+        contrast.section_id in (None, section.pk) and bool(estimands) and (contrast.estimand or next(iter(estimands))) in estimands
+    )  # fmt: skip
+
+
+def batches_for_target(study: Study) -> int:
+    """How many batches the target needs. Without a target, which is a problem of its own, a block that holds every arm."""
+    from .draw import LARGEST_BLOCK
+
+    return -(-(study.target_n or LARGEST_BLOCK) // study.annotators_per_batch)
+
+
+def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
+    """The arm of each batch that a launch would open, and by section the systems of each of its live items. Raises PoolSpent."""
+    from .draw import Drawing
+
+    count = batches_for_target(study)
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
+    if ready_made.exists():
+        rows = (
+            Placement.objects.filter(batch__in=ready_made, item__kind=Item.Kind.LIVE).order_by("batch__number", "number")
+            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id")
+        )  # fmt: skip
+        for (_, arm), mine in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
+            systems: dict[tuple[int, int], set[int]] = {}
+            for _, _, section, item, system in mine:
+                systems.setdefault((section, item), set()).add(system)
+            placed: dict[int, list[frozenset[int]]] = {}
+            for (section, _), held in systems.items():
+                placed.setdefault(section, []).append(frozenset(held))
+            yield arm, placed
+        return
+    drawing = Drawing(study)
+    system_of = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
+    for batch in islice(drawing.batches(), count):
+        placed = {}
+        for section, item in batch.items:
+            if item.item is None and item.kind == Item.Kind.LIVE:
+                placed.setdefault(section, []).append(frozenset(system_of[output] for output in item.outputs))
+        yield batch.arm_id, placed
+
+
 @dataclass(frozen=True, slots=True)
 class Burden:
     """What one batch asks of a person."""
@@ -530,13 +615,15 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
 
     ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
     """
-    from .draw import PoolSpent, drawn_batches
+    from .draw import drawn_batches
 
     if drawn is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
         rows = (
-            Placement.objects.filter(batch__study=study).exclude(batch__origin=Batch.Origin.TEST)
-            .values_list("batch__number", "batch__arm_id", "item__prompt_id", "item__exposures__output_id")
+            Placement.objects.filter(batch__study=study, item__retired_in=None).exclude(batch__origin=Batch.Origin.TEST)
+            .order_by("batch__number", "number")
+            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__prompt_id", "item__exposures__output_id")
         )  # fmt: skip
+        top_up = set(study.batches.filter(origin=Batch.Origin.TOP_UP).values_list("number", flat=True))
     else:
         if drawn is None:
             try:
@@ -549,10 +636,11 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
         ).values_list("item_id", "item__prompt_id", "output_id"):
             made.setdefault(item, []).append((prompt, output))
         rows = [
-            (batch.number, batch.arm_id, prompt, output)
-            for batch in drawn for _, item in batch.items
+            (batch.number, batch.arm_id, section, place, prompt, output)
+            for batch in drawn for place, (section, item) in enumerate(batch.items)
             for prompt, output in (made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs])
         ]  # fmt: skip
+        top_up = set()
     output_words = {
         pk: word_count(text) for pk, text in Output.objects.filter(system__study=study).values_list("pk", "text")
     }
@@ -562,30 +650,35 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
     }
     words: dict[tuple[int, int], int] = {}
     prompts: dict[tuple[int, int], set[int]] = {}
-    for number, arm, prompt, output in rows:
+    # By batch, section and item: how many outputs it shows, in the order of the batch.
+    shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
+    for number, arm, section, item, prompt, output in rows:
         words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
         prompts.setdefault((number, arm), set()).add(prompt)
-    sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms"))
+        held = shown.setdefault((number, arm), {}).setdefault(section, {})
+        held[item] = held.get(item, 0) + 1
+    sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms", "questions"))
     asked = [
         (section, protocol, {row.arm_id for row in section.section_arms.all()})
         for section in sections
         if (protocol := REGISTRY.get(section.protocol))
     ]
-    arms = list(study.arms.annotate(n_systems=Count("systems")))
-    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in arms}
-    n_systems = study.systems.count()
-    questions_of = {
-        arm.pk: sum(
-            protocol.fields_asked(section, arm.n_systems or n_systems)
-            for section, protocol, shown in asked
-            if not shown or arm.pk in shown
-        )
-        for arm in arms
-    }
+    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
+
+    def questions_of(number: int, arm: int) -> int:
+        """The answers that the pages of a batch really ask for: a top-up batch has one section's items and nothing else."""
+        total = 0
+        for section, protocol, arms in asked:
+            if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
+                continue
+            items = list(shown[number, arm].get(section.reuses_id or section.pk, {}).values())
+            total += protocol.fields_asked(section, items[: section.m] if section.reuses_id else items)
+        return total
+
     found = []
     for (number, arm), n in words.items():
         total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
-        questions = questions_of[arm]
+        questions = questions_of(number, arm)
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
         found.append(

@@ -177,7 +177,11 @@ def test_a_command_names_what_it_cannot_take_and_does_nothing(study, words, said
 def test_an_arm_in_which_nobody_answered_leaves_a_report_without_a_number_that_is_none(n):
     study = spa_draft(target_n=8, prompts=8, with_surveys=False)
     Arm.objects.create(study=study, name="shown examples", condition="examples")
-    Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
+    contrast = Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
+    # This protocol compares systems, so the checklist refuses a comparison of conditions.
+    with pytest.raises(lifecycle.NotReady, match="this comparison names none"):
+        launched(study)
+    contrast.delete()
     study = launched(study)
     first = study.arms.get(name="all")
     for person in range(n):

@@ -1,11 +1,15 @@
-"""Ratings of two systems by different annotators, and systems in clusters as shared tasks print them.
+"""Ratings of two systems that nobody judged side by side, and systems in clusters as shared tasks print them.
 
-Where annotators rate both systems, use `ratings.superiority`: it compares within annotators. Here nobody rated both, so
-the probability of superiority compares any rating of x with any of y, and one annotator's severity is noise. The
-clusters are those of the translation shared tasks: a line between systems that all those above beat all those below.
+Where annotators rate both systems for the same prompt, use `ratings`: it compares within annotators. Here nobody did, so
+the ratings of x are compared with those of y as two samples. Annotators and prompts are both samples of more: people may
+have judged one system alone, or each system on other prompts, and the prompts of x and y may be the same or not. An
+annotator or a prompt that has ratings of both systems is one cluster, so whatever it adds to both cancels from the
+standard error. The clusters of systems are those of the translation shared tasks: a line between systems that all those
+above beat all those below.
 
-Sources: Brunner and Munzel 2000, The nonparametric Behrens-Fisher problem; Bojar et al. 2016, Findings of the 2016
-Conference on Machine Translation, section 3, for the clusters.
+Sources: Brunner and Munzel 2000, The nonparametric Behrens-Fisher problem; Cameron, Gelbach and Miller 2011, Robust
+inference with multiway clustering; Bell and McCaffrey 2002, Bias reduction in standard errors for linear regression with
+multi-stage samples; Bojar et al. 2016, Findings of the 2016 Conference on Machine Translation, section 3, for the clusters.
 """
 
 import math
@@ -21,7 +25,9 @@ from analysis.stats.arrays import (
     FloatArray,
     IntArray,
     codes,
+    kept_codes,
     refuse_level,
+    refuse_outside,
     sizes_of,
     totals,
     vector,
@@ -63,13 +69,250 @@ class SystemClusters(Record):
         return Record.as_dict(replace(self, pairs={})) | {"pairs": pairs, "unit": "segment"}
 
 
+@dataclass(frozen=True, slots=True)
+class _TwoSamples:
+    """The ratings of two systems, x before y, with the codes of their annotators and prompts; all arrays (n_rows,).
+
+    `is_x` is 1 beside a rating of x and 0 beside one of y.
+    """
+
+    values: FloatArray
+    is_x: FloatArray
+    annotators: IntArray
+    prompts: IntArray
+    n_missing: int
+
+    @classmethod
+    def of(
+        cls,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        x_annotators: npt.ArrayLike,
+        y_annotators: npt.ArrayLike,
+        x_prompts: npt.ArrayLike,
+        y_prompts: npt.ArrayLike,
+    ) -> "_TwoSamples":
+        """Raises ValueError where an array of labels is not as long as its ratings. NaN ratings are left out and counted."""
+        first, second = vector(x, "x"), vector(y, "y")
+        values = np.concatenate([first, second])
+        here = ~np.isnan(values)
+        labels: list[IntArray] = []
+        for name, of_x, of_y in (("annotators", x_annotators, y_annotators), ("prompts", x_prompts, y_prompts)):
+            pair = (np.asarray(of_x), np.asarray(of_y))
+            for system, given, ratings in zip("xy", pair, (first, second), strict=True):
+                codes(given, f"{system}_{name}", len(ratings))
+            labels.append(kept_codes(np.concatenate(pair), name, here)[0])
+        is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
+        who, prompts = labels
+        return cls(values[here], is_x[here], who, prompts, int((~here).sum()))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many ratings x and y have."""
+        n_x = int(self.is_x.sum())
+        return n_x, len(self.is_x) - n_x
+
+    def counts(self, labels: IntArray) -> FloatArray:
+        """How many ratings of x and of y each cluster holds; shape (G, 2)."""
+        n = int(labels.max(initial=-1)) + 1
+        return np.stack([totals(labels, self.is_x, n), totals(labels, 1 - self.is_x, n)], axis=1)
+
+    def described(self) -> dict[str, Any]:
+        """How many annotators and prompts each system has, and how many have ratings of both."""
+        n_x, n_y = self.sizes
+        found: dict[str, Any] = {"n_x": n_x, "n_y": n_y, "n_missing": self.n_missing}
+        for name, labels in (("annotators", self.annotators), ("prompts", self.prompts)):
+            has = self.counts(labels) > 0
+            found |= {
+                f"n_{name}": len(has),
+                f"n_{name}_x": int(has[:, 0].sum()),
+                f"n_{name}_y": int(has[:, 1].sum()),
+                f"n_{name}_both": int(has.all(axis=1).sum()),
+            }
+        return found
+
+    def too_few(self, systems: tuple[str, str] = ("x", "y")) -> tuple[str, str] | None:
+        """Status and reason where there is an estimate and no spread; None where there is one."""
+        described = self.described()
+        for whose, name in (("by one annotator", "annotators"), ("of one prompt", "prompts")):
+            for role, system in zip("xy", systems, strict=True):
+                if described[f"n_{name}_{role}"] == 1:
+                    return "n_lt_2", f"all ratings of {system} are {whose}, so their spread is unknown"
+        return None
+
+    def warnings(self, unit: str) -> tuple[Warning, ...]:
+        """`clusters.cluster_warnings` of the annotators and the prompts of each system, the graver system's alone."""
+        found: dict[tuple[str, str], Warning] = {}
+        for name, labels in ((unit, self.annotators), ("prompt", self.prompts)):
+            for column in self.counts(labels).T:
+                for warning in clusters.cluster_warnings(column[column > 0], name=name):
+                    key = (warning.code, name)
+                    if name == unit or warning.code == "few_clusters":
+                        worse = warning.severity == "block" or key not in found
+                        found[key] = warning if worse else found[key]
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The two-way clustered variance of a difference of two means, and the degrees of freedom of its t reference."""
+
+    two_way: clusters.TwoWay
+    df: float
+
+    @classmethod
+    def of(cls, rows: _TwoSamples, values: FloatArray) -> "_Spread":
+        """Of mean(values of x) - mean(values of y), every system with at least two annotators and two prompts.
+
+        Each term is the jackknife that leaves one cluster out (CV3): V = V_a + V_p - V_ap, never less than V_a or V_p.
+        Each way has the degrees of freedom of Bell and McCaffrey: G - 1 where all clusters hold both systems alike,
+        G - 2 where each holds one, nearer to those of the smaller sample where one has few clusters. They are combined
+        as Satterthwaite does.
+        """
+        design = np.column_stack([np.ones(len(values)), rows.is_x])
+        pairs, _ = codes(rows.annotators * (int(rows.prompts.max()) + 1) + rows.prompts, "pairs", len(values))
+        parts = [
+            float(clusters.clustered_regression(design, values, labels).covariance[1, 1])
+            for labels in (rows.annotators, rows.prompts, pairs)
+        ]
+        two_way = clusters.TwoWay(parts[0], parts[1], parts[0] + parts[1] - parts[2])
+        dfs = [_bell_mccaffrey(rows.counts(labels)) for labels in (rows.annotators, rows.prompts)]
+        if two_way.variance == two_way.combined:
+            noise = sum(part**2 / df for part, df in zip(parts[:2], dfs, strict=True))
+            df = two_way.variance**2 / noise if noise > 0 else min(dfs)
+        else:
+            df = dfs[0] if two_way.annotators >= two_way.items else dfs[1]
+        return cls(two_way, max(1.0, df))
+
+    def detail(self) -> dict[str, Any]:
+        return self.two_way.detail()
+
+
+def _bell_mccaffrey(counts: FloatArray) -> float:
+    """Degrees of freedom of the clustered variance of a difference of two means; `counts` (G, 2) ratings of x and y.
+
+    tr(M)^2 / tr(M^2), M the covariance of the clusters' sums of weighted residuals where all ratings are independent.
+
+    >>> round(_bell_mccaffrey(np.array([[3.0, 3.0]] * 10)), 6), round(_bell_mccaffrey(np.repeat(np.eye(2), 5, axis=0)), 6)
+    (9.0, 8.0)
+    """
+    sizes = counts.sum(axis=0)
+    shares = counts / sizes
+    diagonal = (shares / sizes).sum(axis=1)
+    squared = (shares**2).sum(axis=0)
+    trace = float(diagonal.sum() - (squared / sizes).sum())
+    crossed = float(shares[:, 0] @ shares[:, 1])
+    of_square = float(
+        (diagonal**2).sum()
+        - 2 * (diagonal[:, None] * shares**2 / sizes).sum()
+        + (squared**2 / sizes**2).sum()
+        + 2 * crossed**2 / sizes.prod()
+    )
+    return max(1.0, trace**2 / of_square) if of_square > 0 else 1.0
+
+
+def mean_difference(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    x_annotators: npt.ArrayLike,
+    y_annotators: npt.ArrayLike,
+    x_prompts: npt.ArrayLike,
+    y_prompts: npt.ArrayLike,
+    systems: tuple[str, str] = ("x", "y"),
+    scale: tuple[float, float] | None = None,
+    level: float = 0.95,
+    analysis: str = "rating.mean_difference_unpaired",
+    estimand: str = "mean of ratings of x minus mean of ratings of y (not side by side)",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """The mean of all ratings of x less that of y, where nobody judged both for the same prompt, and the test that it is 0.
+
+    `x` (n_x,) and `y` (n_y,) are ratings, NaN missing, each with the labels of its annotators and prompts. Annotators and
+    prompts are clusters: the variance is V_a + V_p - V_ap, each term a jackknife that leaves one cluster out, and never less
+    than V_a or V_p. One t with the degrees of freedom of Bell and McCaffrey gives p-value, interval and equivalence.
+    `scale` gives the scale's ends, for the share of its length in detail and the edges of the interval; `systems` gives the
+    names of x and y for reasons. `n` counts annotators; detail counts annotators and prompts of x, of y and of both. Under
+    six annotators or prompts of either system there is no test.
+
+    >>> x, y = [4, 5, 3, 4, 5, 4], [3, 3, 2, 4, 1, 3]
+    >>> found = mean_difference(x, y, x_annotators=list("aabbcc"), y_annotators=list("ddeeff"),
+    ...                         x_prompts=[1, 2, 3, 1, 2, 3], y_prompts=[1, 2, 3, 1, 2, 3], scale=(1, 5))
+    >>> round(found.estimate, 4), found.n, found.detail["n_prompts_both"], found.detail["n_annotators_both"]
+    (1.5, 6, 3, 0)
+    """
+    refuse_level(level)
+    rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+    if scale is not None:
+        refuse_outside(rows.values, scale, "x and y")
+    reach = None if scale is None else scale[1] - scale[0]
+    common = _common(rows, analysis, estimand, unit, mode, {"null": 0.0, "level": level, "scale": scale})
+    warnings = (Warning("not_side_by_side", "info"), *((Warning("interval_scale_assumed", "info"),) if scale else ()))
+    if min(rows.sizes) == 0:
+        return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
+    mean_x, mean_y = (float(np.mean(rows.values[rows.is_x == one])) for one in (1, 0))
+    estimate = mean_x - mean_y
+    common["detail"] |= {"mean_x": mean_x, "mean_y": mean_y}
+    if reach is not None:
+        common["detail"]["share_of_range"] = estimate / reach
+    if (edge := rows.too_few(systems)) is not None:
+        return Estimate(status=edge[0], reason=edge[1], estimate=estimate, warnings=warnings, **common)
+    spread = _Spread.of(rows, rows.values)
+    common["detail"] |= spread.detail()
+    return clusters.t_estimate(
+        estimate,
+        math.sqrt(spread.two_way.variance),
+        spread.df,
+        fewest=_fewest(common["detail"]),
+        level=level,
+        method="two_way_cv3_t",
+        null=0.0,
+        test="two_way_t",
+        bounds=None if reach is None else (-reach, reach),
+        warnings=(*rows.warnings(unit), *warnings),
+        **common,
+    )
+
+
+def _common(
+    rows: _TwoSamples, analysis: str, estimand: str, unit: str, mode: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What every estimate of two samples that were not judged side by side says of itself."""
+    described = rows.described()
+    return {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "mode": mode,
+        "n": described["n_annotators"],
+        "n_clusters": min(described["n_annotators"], described["n_prompts"]),
+        "n_rows": len(rows.values),
+        "settings": {**settings, "method": "two_way_cv3", "comparison": "not side by side"},
+        "detail": described,
+    }
+
+
+def _nothing_of(rows: _TwoSamples, systems: tuple[str, str]) -> str:
+    lacking = [system for system, n in zip(systems, rows.sizes, strict=True) if n == 0]
+    return f"neither {lacking[0]} nor {lacking[1]} has a rating" if len(lacking) == 2 else f"{lacking[0]} has no rating"
+
+
+def _fewest(described: dict[str, Any]) -> int:
+    """The fewest clusters of either system in either way."""
+    return min(int(described[f"n_{name}_{system}"]) for name in ("annotators", "prompts") for system in "xy")
+
+
 def superiority(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
     x_annotators: npt.ArrayLike | None = None,
     y_annotators: npt.ArrayLike | None = None,
-    rng: np.random.Generator,
+    x_prompts: npt.ArrayLike | None = None,
+    y_prompts: npt.ArrayLike | None = None,
+    systems: tuple[str, str] = ("x", "y"),
+    rng: np.random.Generator | None = None,
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
     analysis: str = "rating.superiority_unpaired",
@@ -90,6 +333,10 @@ def superiority(
     way. All ratings equal: `zero_variance`. Under six annotators in a group there is no test where ratings share
     annotators. Raises ValueError, naming him, for an annotator who rated both systems.
 
+    With `x_prompts` and `y_prompts` annotators and prompts are both clusters, as in `mean_difference`, and an annotator
+    may have rated both systems: the variance and the degrees of freedom are those of the difference of mean placements,
+    and there are no sensitivities, which know annotators alone. `systems`: how a reason then calls x and y.
+
     >>> result = superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 4), round(result.pvalue, 4), round(result.detail["cliff_delta"], 4)
     (0.7778, 0.0857, 0.5556)
@@ -98,6 +345,13 @@ def superiority(
     ('separation', 1.0, 0.292)
     """
     refuse_level(level)
+    if x_prompts is not None and y_prompts is not None:
+        if x_annotators is None or y_annotators is None:
+            raise ValueError("x_annotators: prompts are given, so annotators must be given too")
+        rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+        return _two_way_superiority(rows, systems, level=level, analysis=analysis, unit=unit, mode=mode)
+    if rng is None:
+        raise ValueError("rng: the bootstrap over annotators needs a generator")
     first, who_x = _ratings(x, x_annotators, "x")
     second, who_y = _ratings(y, y_annotators, "y")
     if x_annotators is not None and y_annotators is not None:
@@ -163,6 +417,48 @@ def superiority(
         sensitivity=sensitivity,
         warnings=warnings,
         fewest=None if is_one_each else min(groups_x, groups_y),
+        **common,
+    )
+
+
+def _two_way_superiority(
+    rows: _TwoSamples, systems: tuple[str, str], *, level: float, analysis: str, unit: str, mode: str
+) -> Estimate:
+    """`superiority` with annotators and prompts as clusters."""
+    estimand = "probability that a rating of x is above one of y, ties half (not side by side)"
+    common = _common(rows, analysis, estimand, unit, mode, {"null": 0.5, "level": level})
+    warnings = (Warning("not_side_by_side", "info"),)
+    if min(rows.sizes) == 0:
+        return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
+    first, second = rows.values[rows.is_x == 1], rows.values[rows.is_x == 0]
+    # `_TwoSamples` keeps the ratings of x before those of y.
+    placements = np.concatenate([_placements(first, second), _placements(second, first)])
+    estimate = float(np.mean(placements[: len(first)]))
+    common |= {"estimate": estimate, "warnings": warnings}
+    common["detail"]["cliff_delta"] = 2 * estimate - 1
+    if np.ptp(rows.values) == 0:
+        return Estimate(status="zero_variance", reason="all ratings are equal", **common)
+    if estimate in BOUNDS:
+        return Estimate(
+            status="separation",
+            reason="all ratings of one system lie above all of the other",
+            interval=_separated(estimate, _fewest(common["detail"]), level),
+            **common,
+        )
+    if (edge := rows.too_few(systems)) is not None:
+        return Estimate(status=edge[0], reason=edge[1], **common)
+    spread = _Spread.of(rows, placements)
+    common["detail"] |= spread.detail()
+    common["warnings"] = (*rows.warnings(unit), *warnings)
+    return clusters.t_estimate(
+        se=math.sqrt(spread.two_way.variance),
+        df=spread.df,
+        fewest=_fewest(common["detail"]),
+        level=level,
+        method="two_way_cv3_t",
+        null=0.5,
+        test="two_way_t",
+        bounds=BOUNDS,
         **common,
     )
 

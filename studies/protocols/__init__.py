@@ -200,6 +200,20 @@ class Look:
     estimate: Any = None
 
 
+@dataclass(slots=True)
+class Shown:
+    """What the batches of a study show in one section, as far as they were looked at: ids of systems and of arms.
+
+    ``arms``: the systems that each arm shows; ``items``: the systems of each item; ``batches``: the systems of all items that one
+    batch shows in the section.
+    """
+
+    systems: set[int] = field(default_factory=set)
+    arms: dict[int, set[int]] = field(default_factory=dict)
+    items: set[frozenset[int]] = field(default_factory=set)
+    batches: set[frozenset[int]] = field(default_factory=set)
+
+
 class Protocol:
     """What a protocol says of itself. Only ``slug``, ``label``, ``asks`` and ``analyse`` must be given."""
 
@@ -219,6 +233,9 @@ class Protocol:
     names_systems = False
     # Whether an item holds an output of every system: prompts that lack one are then not shown.
     shows_every_system = True
+    # Where two systems must be together to be compared: in one "item", in an item that holds no other (a "pair"), in one "batch",
+    # or nowhere (""): outputs are judged by themselves, and those of two systems may be judged by different annotators.
+    together_in = "item"
     # The kind of scale (studies.scales.KINDS) with which a new question begins.
     question_kind = "percent"
     # What a new section asks to begin with: columns of Question.
@@ -291,9 +308,33 @@ class Protocol:
         """
         return {}
 
-    def fields_asked(self, section, systems: int) -> int:
-        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions, ``systems`` those of the arm."""
-        return section.asked * max(1, section.m if self.has_items else 1)
+    def fields_asked(self, section, shown: Sequence[int]) -> int:
+        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions, ``shown`` holds for
+        each of its items how many outputs it shows."""
+        return section.asked * (len(shown) if self.has_items else 1)
+
+    def cannot_answer(self, section, contrast, shown: Shown) -> str:
+        """Why the section cannot answer a planned comparison when its batches show this, and what to do; '' where it can."""
+        if not contrast.x_id:
+            return "it compares systems, and this comparison names none: choose two systems"
+        if contrast.criterion and contrast.criterion not in {
+            question.criterion for question in section.questions.all()
+        }:
+            return f"no question asks about the criterion “{contrast.criterion}”: add one, or take the criterion away"
+        missing = [system.name for system in (contrast.x, contrast.y) if system.pk not in shown.systems]
+        if missing:
+            return f"no batch shows {' or '.join(missing)}: check the systems of the arms, the prompts that have outputs, and the target"
+        pair = frozenset((contrast.x_id, contrast.y_id))
+        side_by_side = {
+            "item": lambda: any(pair <= item for item in shown.items), "pair": lambda: pair in shown.items,
+            "batch": lambda: any(pair <= batch for batch in shown.batches), "": lambda: True,
+        }  # fmt: skip
+        if not side_by_side[self.together_in]():
+            return (
+                f"this protocol compares outputs that one annotator sees together, and no batch shows {contrast.x} with {contrast.y}: give "
+                "one arm both systems, or plan the comparison in a section that judges each output by itself (a rating)"
+            )
+        return ""
 
     def practice(self, section, outputs: Sequence[tuple[str, bool]]) -> Mapping[str, tuple[float, float] | int]:
         """What a practice item of these outputs should be answered, by the question's key: a range, or the place of an output.
@@ -347,6 +388,12 @@ class Protocol:
         raise NotImplementedError
 
 
+def arms_of(section) -> list:
+    """The arms that see a section, each with its systems read."""
+    named = list(section.arms.prefetch_related("systems"))
+    return named or list(section.study.arms.prefetch_related("systems"))
+
+
 def question_asks(
     page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
 ) -> dict[str, Ask]:
@@ -390,5 +437,5 @@ def choices():
 
 __all__ = [
     "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Look", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
-    "Problem", "Protocol", "choices", "load", "question_asks", "register",
+    "Problem", "Protocol", "Shown", "arms_of", "choices", "load", "question_asks", "register",
 ]  # fmt: skip

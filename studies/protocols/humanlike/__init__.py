@@ -6,6 +6,7 @@ Source: Clark et al. 2021, All That's 'Human' Is Not Gold: Evaluating Human Eval
 from collections import Counter
 
 from django import forms
+from django.db.models import Count
 
 from studies.fields import ExposureChoice
 
@@ -68,6 +69,7 @@ class HumanLike(Protocol):
     )
     settings_form = HumanLikeSettings
     shows_every_system = False
+    together_in = ""
     m_counts = "texts"
     questions = (
         {
@@ -107,9 +109,35 @@ class HumanLike(Protocol):
         elif section.purpose == "live":
             yield from _live_problems(section, questions)
 
-    def fields_asked(self, section, systems):
+    def fields_asked(self, section, shown):
         keys = {question.key for question in section.questions.all()}
-        return section.m * (len(keys) - ({WHY, CHANGE} <= keys))
+        alone = len(keys) - ({WHY, CHANGE} <= keys)
+        # Of two texts side by side (practice) it is only asked which one a machine wrote.
+        return sum(alone if outputs == 1 else 1 for outputs in shown)
+
+    def cannot_answer(self, section, contrast, shown):
+        human = {system.pk for system in section.study.systems.all() if system.is_human}
+        # d' of an arm is between its own human and machine texts.
+        usable = {arm for arm, systems in shown.arms.items() if systems & human and systems - human}
+        if not usable:
+            return "no arm shows both human and machine texts: check the systems of the arms and the target"
+        arms = [arm for arm in section.study.arms.prefetch_related("systems") if arm.pk in usable]
+        everybody = {system.pk for system in section.study.systems.all()}
+        machines = {arm: frozenset({system.pk for system in arm.systems.all()} or everybody) - human for arm in arms}
+        if contrast.x_id:
+            if why := super().cannot_answer(section, contrast, shown):
+                return why
+            if {contrast.x_id, contrast.y_id} & human:
+                return "human texts are what machine texts are told from: compare two machine systems, or name none, for a test against chance"
+            for system in (contrast.x, contrast.y):
+                if frozenset({system.pk}) not in machines.values():
+                    return f"annotators of an arm judge all its machine systems as one: give {system.name} an arm of its own, with human texts"
+            return ""
+        if contrast.x_condition:
+            both = {contrast.x_condition, contrast.y_condition}
+            if not any(both <= {arm.condition for arm in arms if machines[arm] == mine} for mine in machines.values()):
+                return f"no machine system is shown under both conditions, {contrast.x_condition} and {contrast.y_condition}: give it an arm of each"
+        return ""
 
     def sources(self, section, systems, human, rng):
         mine = tuple(system for system in systems if system in human)
@@ -295,6 +323,11 @@ def _live_problems(section, questions):
         )  # fmt: skip
     if section.m and section.m < 4:
         yield Problem("Fewer than 4 texts each: an annotator's accuracy says little.", "m", False, "few_texts")
+    together = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
+    if together:
+        yield Problem(
+            f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.", "batches"
+        )  # fmt: skip
     if study.batches.filter(origin="imported").exists():
         return
     from studies.draw import Drawing

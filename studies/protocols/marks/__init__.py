@@ -147,6 +147,7 @@ class Marks(Protocol):
         "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
         "from a codebook, then judge the whole. Plain text only: no Markdown, dialogues or images."
     )
+    together_in = ""
     letters_in_words = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
     question_kind = "continuous"
@@ -199,8 +200,8 @@ class Marks(Protocol):
                 f"{first.system.name} for prompt {first.prompt.key}, {what}.", "outputs",
             )  # fmt: skip
 
-    def fields_asked(self, section, systems):
-        return section.asked * section.m * systems
+    def fields_asked(self, section, shown):
+        return section.asked * sum(shown)
 
     def pages(self, section, items, answers):
         """One output a page, those of a prompt after one another."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, comparison, of_systems
+from studies.contrasts import Comparison, comparison, not_side_by_side, of_systems
 from studies.contrasts import judged as judged_by_family
 from studies.references import unplanned_pairs
 
@@ -46,7 +46,7 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
         blocks.append(
             Block(f"marks.{estimand}", f"Compared by {layouts.WHAT[estimand]}", "recommended", estimates=estimates,
                   tables=layouts.pairs(estimates, estimand, several), series=layouts.differences(estimates, estimand, several),
-                  note="Within each annotator and prompt; above 0, x is better.")
+                  note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.")
         )  # fmt: skip
     for number, one in enumerate(found):
         blocks += _about(one, attrs, "" if number == 0 else f"_{number + 1}")
@@ -68,10 +68,23 @@ def _comparisons(one: Judged, estimand: str) -> list[Comparison]:
 
 
 def _difference(one: Judged, estimand: str, compared: Comparison, level: float) -> "Estimate":
-    from analysis.stats import clusters
+    from analysis.stats import clusters, unpaired
 
     rows = one.outputs[one.outputs["is_kept"].astype(bool)]
-    wide = rows.pivot_table(index=["annotator", "item"], columns="system", values=estimand, aggfunc="mean", sort=True)
+    wide = rows.pivot_table(
+        index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
+    )
+    if (samples := not_side_by_side(wide, compared)) is not None:
+        if estimand == PENALTY:
+            # Fewer errors are better: above 0, x is better.
+            samples |= {"x": -samples["x"], "y": -samples["y"]}
+        estimate = unpaired.mean_difference(
+            **samples,
+            level=level,
+            analysis=f"marks.{estimand}_unpaired",
+            estimand=f"{ESTIMANDS[estimand]} (not side by side)",
+        )
+        return _named(estimate, estimand, compared)
     table = wide.reindex(columns=[compared.x, compared.y]).dropna().reset_index()
     sign = 1.0 if estimand == SCORE else -1.0
     apart = sign * (table[compared.x] - table[compared.y]).to_numpy(float)
@@ -83,11 +96,16 @@ def _difference(one: Judged, estimand: str, compared: Comparison, level: float) 
         by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
         estimate = clusters.two_way_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
         others.append(by_annotator)
-    others += compared.equivalence(estimate, null=0.0)
+    return _named(replace(estimate, sensitivity=tuple(others)), estimand, compared)
+
+
+def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
+    """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
     settings = {
         **estimate.settings, "contrast": compared.as_dict(), "key": estimand, "null": 0.0, "words": _words(estimand, compared),
     }  # fmt: skip
-    return replace(estimate, sensitivity=tuple(others), settings=settings)
+    sensitivity = (*estimate.sensitivity, *compared.equivalence(estimate, null=0.0))
+    return replace(estimate, sensitivity=sensitivity, settings=settings)
 
 
 def _words(estimand: str, compared: Comparison) -> dict[str, str]:

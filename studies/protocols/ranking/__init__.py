@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from studies.fields import Answer, WholeNumber
 
-from .. import Ask, Problem, Protocol, register
+from .. import Ask, Problem, Protocol, arms_of, register
 
 SHARE = "share"
 # More than this nobody holds in mind at once.
@@ -100,14 +100,19 @@ class Ranking(Protocol):
                     "Let a whole prompt be left empty instead.",
                     "questions",
                 )  # fmt: skip
+        for arm in arms_of(section):
+            if len(arm.systems.all()) == 1 and systems > 1:
+                yield Problem(
+                    f"Arm {arm.name} shows the outputs of one system: there is nothing to rank. Give it another system.", "arms"
+                )  # fmt: skip
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
         alone = section.items.annotate(n=Count("exposures")).filter(n__lt=2).count() if section.pk else 0
         if alone:
             yield Problem(f"{alone} ready-made items hold one output: there is nothing to rank.", "batches")
 
-    def fields_asked(self, section, systems):
-        return section.asked * section.m * systems
+    def fields_asked(self, section, shown):
+        return section.asked * sum(shown)
 
     def asks(self, page):
         return {

@@ -50,6 +50,7 @@ class Rating(Protocol):
     help = "Each output is rated by itself."
     settings_form = RatingSettings
     question_kind = "likert"
+    together_in = ""
     letters_in_words = "{label} becomes the letter of the output asked about."
     source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
 
@@ -90,8 +91,8 @@ class Rating(Protocol):
                         f"{contrast} is about utilities, which need a maximal and a minimal reference.", "contrasts"
                     )
 
-    def fields_asked(self, section, systems):
-        return section.asked * section.m * systems
+    def fields_asked(self, section, shown):
+        return section.asked * sum(shown)
 
     def asks(self, page):
         return {

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, comparison, judged, of_systems
+from studies.contrasts import Comparison, comparison, judged, not_side_by_side, of_systems
 from studies.references import Ends, ends_of
 from studies.scales import ScaleSpec, read_scale
 
@@ -87,7 +87,8 @@ def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
     blocks = [
         Block("rating.superiority", "Probability of being rated higher", "recommended",
               estimates=_judged(superiority, "rating.superiority", attrs),
-              note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts."),
+              note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
+                   "Where nobody judged both side by side: the chance that a rating of x is above a rating of y."),
         Block("rating.difference", "Difference of mean ratings", "recommended",
               estimates=_judged(difference, "rating.difference", attrs),
               note="On the scale on which its answers are scored; takes the points to be equally far apart."),
@@ -172,6 +173,11 @@ def _paper(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> "Est
     from analysis.stats import ratings
 
     pairs = _paired(one.wide_paper, compared)
+    if not len(pairs) and not_side_by_side(one.wide_paper, compared) is not None:
+        found = ratings.paired_delta_paper([], [], level=attrs["level"])
+        return replace(
+            found, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
+        )
     means = pairs.groupby("annotator")[["x", "y"]].mean()
     return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=attrs["level"])
 
@@ -180,6 +186,9 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
     """The probability of superiority and the difference of means, each with the others beside it."""
     from analysis.stats import ratings
 
+    samples = not_side_by_side(one.wide, compared)
+    if samples is not None:
+        return _unpaired(one, compared, attrs, samples)
     pairs = _paired(one.wide, compared)
     level, resamples = attrs["level"], attrs["resamples"]
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
@@ -197,7 +206,40 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
         x, y, people, level=level, resamples=resamples,
         rng=_rng(attrs, "superiority", compared.key),
     )  # fmt: skip
-    others = [*ratings.rank_tests(x, y, people)]
+    others = [*ratings.rank_tests(x, y, people), *_models(one, compared, level)]
+    others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
+    above = replace(above, sensitivity=(*above.sensitivity, *others))
+    return above, _guarded(one, apart)
+
+
+def _unpaired(
+    one: Ratings, compared: Comparison, attrs: Mapping[str, Any], samples: Mapping[str, Any]
+) -> tuple["Estimate", "Estimate"]:
+    """Both estimates where nobody judged the two side by side: annotators and prompts are samples, and nothing is within them."""
+    from analysis.stats import unpaired
+
+    level = attrs["level"]
+    apart = unpaired.mean_difference(**samples, scale=one.ends, level=level)
+    above = unpaired.superiority(**samples, level=level)
+    others = [*_models(one, compared, level), *compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))]
+    return replace(above, sensitivity=(*above.sensitivity, *others)), _guarded(one, apart)
+
+
+def _guarded(one: Ratings, apart: "Estimate") -> "Estimate":
+    """A difference of means with the warning how far rounding to points can have moved it."""
+    from analysis.stats import ratings
+
+    if apart.estimate is None:
+        return apart
+    guard = ratings.reversal_guard(apart.estimate, step=one.step)
+    return replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
+
+
+def _models(one: Ratings, compared: Comparison, level: float) -> list["Estimate"]:
+    """The same comparison by models of all ratings of the two systems, paired or not."""
+    from analysis.stats import ratings
+
+    others = []
     mine = one.kept[one.kept["system"].isin([compared.x, compared.y]) & one.kept["rating"].notna()]
     columns = [
         mine[name].to_numpy(kind) for name, kind in (("rating", float), ("system", object), ("annotator", object))
@@ -211,12 +253,7 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
                 *columns, mine["prompt"].to_numpy(object), system=compared.x, reference=compared.y, level=level
             )
         )
-    others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
-    above = replace(above, sensitivity=(*above.sensitivity, *others))
-    if apart.estimate is not None:
-        guard = ratings.reversal_guard(apart.estimate, step=one.step)
-        apart = replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
-    return above, apart
+    return others
 
 
 def _by_points(one: Ratings, compared: Comparison, apart: "Estimate") -> tuple["Estimate", Comparison]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from studies.contrasts import Comparison, judged
+from studies.contrasts import Comparison, judged, not_side_by_side
 from studies.references import Ends
 
 from .. import Block
@@ -56,8 +56,8 @@ def utilities(rows: "DataFrame", ends: Ends, scale: tuple[float, float], where: 
 
 
 def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate":
-    """EEU of x less that of y, over the annotators who have a scale and rated both for the same prompt."""
-    from analysis.stats import basic, equivalence
+    """EEU of x less that of y, over the annotators who have a scale: within those who rated both for the same prompt, where any did."""
+    from analysis.stats import basic, equivalence, unpaired
 
     wide = one.rows.pivot_table(
         index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
@@ -65,9 +65,19 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
     pairs = wide.reindex(columns=[compared.x, compared.y]).dropna()
     each = (pairs[compared.x] - pairs[compared.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
     words = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
-    estimate = basic.one_sample(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
-    estimate = replace(estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_flags(one)))
-    if compared.margin and len(each):
+    samples = not_side_by_side(wide, compared)
+    if samples is not None:
+        estimate = unpaired.mean_difference(
+            **samples, level=level, analysis="rating.utility_difference_unpaired",
+            estimand=f"{words['estimand']} (not side by side)",
+        )  # fmt: skip
+        estimate = replace(
+            estimate, sensitivity=compared.equivalence(estimate, null=0.0), warnings=(*estimate.warnings, *_flags(one))
+        )
+    else:
+        estimate = basic.one_sample(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
+        estimate = replace(estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_flags(one)))
+    if samples is None and compared.margin and len(each):
         tost = equivalence.equivalence(
             each, null=0.0, margin=compared.margin, significance=compared.level,
             analysis="rating.utility_difference.equivalence", **words,

@@ -57,6 +57,7 @@ class Relative(Protocol):
     settings_form = RelativeSettings
     question_kind = "likert"
     m_counts = "pairs"
+    together_in = "pair"
     letters_in_words = "In the words of the points, {first} and {second} become the two letters."
     questions = (
         {

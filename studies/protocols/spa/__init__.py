@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django import forms
 
-from .. import Page, Problem, Protocol, question_asks, register
+from .. import Page, Problem, Protocol, arms_of, question_asks, register
 
 EXPLANATION = """\
 Give each answer as a chance from 0 to 100.
@@ -71,6 +71,7 @@ class SPA(Protocol):
     settings_form = SPASettings
     labels = "section"
     names_systems = True
+    together_in = "batch"
     letters_in_words = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
 
@@ -99,6 +100,7 @@ class SPA(Protocol):
             )
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
+        yield from self._unseen_problems(section, questions)
         asked = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
         for question in questions:
             if not question.x_id:
@@ -115,12 +117,33 @@ class SPA(Protocol):
                 "questions", False, "one_naming_order",
             )  # fmt: skip
 
+    def _unseen_problems(self, section, questions):
+        """A question about a system that an arm does not show would have a gap where the system's letter goes."""
+        for arm in arms_of(section):
+            shown = {system.pk for system in arm.systems.all()}
+            unseen = {s.name for q in questions if q.x_id for s in (q.x, q.y) if s.pk not in shown} if shown else set()
+            if unseen:
+                yield Problem(
+                    f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, and the questions ask about it: add the system to the arm, or "
+                    "give the arm a section of its own.", "arms",
+                )  # fmt: skip
+
     def pages(self, section, items, answers):
         read = Page(f"s{section.position}.read", section, tuple(items), step="read")
         return [read, Page(f"s{section.position}.ask", section, tuple(items), section.questions, step="ask")]
 
-    def fields_asked(self, section, systems):
-        return section.asked
+    def fields_asked(self, section, shown):
+        return section.asked if shown else 0
+
+    def cannot_answer(self, section, contrast, shown):
+        if why := super().cannot_answer(section, contrast, shown):
+            return why
+        asked = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in section.questions.all()}
+        pair = frozenset((contrast.x_id, contrast.y_id))
+        if not any(pair == systems and contrast.criterion in ("", criterion) for systems, criterion in asked):
+            about = f" on {contrast.criterion}" if contrast.criterion else ""
+            return f"no question asks about {contrast.x} and {contrast.y}{about}: add one"
+        return ""
 
     def asks(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}

@@ -93,6 +93,7 @@ class TwoChoice(Protocol):
     reads_claims = True
     question_kind = "output"
     m_counts = "pairs"
+    together_in = "pair"
     source = "Thorleiksdóttir et al. 2022"
 
     def estimands(self, section):
