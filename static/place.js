@@ -9,6 +9,8 @@ export function watch(line, say, clock, answers) {
   let end, looked, isCalm;
   const left = () => (end - Date.now()) / 1000;
   const isOver = () => place.classList.contains("over");
+  // The time is over, and the server could not be asked.
+  const isUnsure = () => !end && line.dataset.seconds;
 
   function show() {
     const { seconds, until } = line.dataset;
@@ -52,7 +54,7 @@ export function watch(line, say, clock, answers) {
       if (isCalm || minutes < 1) return;
       const are = minutes > 1 ? "minutes are" : "minute is";
       say(`${minutes} ${are} left.${button.hidden ? "" : " Press More time to keep your place."}`, true);
-    } else if (!document.hidden && Date.now() - looked > (isOver() ? LOOK_WHEN_OVER : LOOK_EACH) * 1000) await look();
+    } else if (!document.hidden && Date.now() - looked > (isOver() || isUnsure() ? LOOK_WHEN_OVER : LOOK_EACH) * 1000) await look();
   }
 
   // What the server said when it made the page is as old as the page.

@@ -51,6 +51,8 @@ def entry(request, key):
     is_open = is_link_open(recruitment)
     past = _past(recruitment, arrival)
     returning = next((one for one in reversed(past) if one.batch_id), None)
+    # For whom this link had no place: that page has the code that they were given.
+    turned_away = next((one for one in past if not one.batch_id and one.recruitment_id == recruitment.pk), None)
     if request.method != "POST" and returning is not None and has_work(returning):
         return to_work(request, returning)
     has_finished = returning is not None and has_ended(returning)
@@ -59,7 +61,7 @@ def entry(request, key):
         return _at_the_end(request, recruitment, returning, arrival, wording)
     if request.method != "POST":
         if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
-            if (turned_away := _turned_away_here(past, recruitment)) is not None:
+            if turned_away is not None:
                 return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
             kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
             return note(request, words, kind, way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
@@ -69,12 +71,14 @@ def entry(request, key):
         if returning is not None:
             # An old copy of this page. Whoever has begun leaves the study on a page of their own, which says what is deleted.
             return HttpResponseRedirect(request.get_full_path())
+        if turned_away is not None:
+            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
         return note(request, words, "no_consent", way_back_of(recruitment, "no_consent", arrival.ids))
     if "leave" in request.POST:
-        turned_away = _turned_away(request, recruitment, arrival)
-        return HttpResponseRedirect(f"/p/{turned_away.code}/" if turned_away else request.get_full_path())
+        leaving = _turned_away(request, recruitment, arrival)
+        return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
     if returning is None and not is_open:
-        if (turned_away := _turned_away_here(past, recruitment)) is not None:
+        if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
         return note(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))
     if returning is None and words["consent"] and request.POST.get("agree") != "1":
@@ -102,7 +106,7 @@ def entry(request, key):
         # No place is free for them. Their own pages say so, and what becomes of answers that they send all the same.
         assign.rebound(returning, dict(arrival.ids))
         return HttpResponseRedirect(f"/p/{returning.code}/")
-    if claim.outcome in ("closed", "paused") and (turned_away := _turned_away_here(past, recruitment)) is not None:
+    if claim.outcome in ("closed", "paused") and turned_away is not None:
         return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
     kind = claim.outcome
     if kind == "wait" and _gains_by_leaving(recruitment, arrival):
@@ -152,11 +156,6 @@ def _past(recruitment: Recruitment, arrival) -> list[Assignment]:
         annotator__external_id=assign.pool_key(recruitment.pool, arrival.person),
     )  # fmt: skip
     return list(mine.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk"))
-
-
-def _turned_away_here(past: list[Assignment], recruitment: Recruitment) -> Assignment | None:
-    """Their row as one for whom this link had no place: its page has the code that they were given."""
-    return next((one for one in past if not one.batch_id and one.recruitment_id == recruitment.pk), None)
 
 
 def _at_the_end(request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording):

@@ -1,0 +1,448 @@
+"""One person, one outcome, one code: whoever returns after the end, by whatever address, is led to that end.
+
+Every channel, every way to end and every address of an assignment are taken from where the site itself has them.
+"""
+
+import re
+from contextlib import contextmanager
+from html import unescape
+from itertools import product
+
+import pytest
+from django.db import transaction
+from django.db.models import F
+from django.test import Client
+
+from annotators import assign
+from annotators.channels import OUTCOMES, REGISTRY
+from annotators.models import Annotator, Assignment
+from annotators.receipts import receipt_of
+from annotators.record import standing_of
+from annotators.urls import of_an_assignment
+from studies import lifecycle
+from studies.models import Batch, Study
+from tests.builders import panel, promised, recruitment, spa_study
+from tests.players import answered, claimed, submitted
+
+pytestmark = pytest.mark.django_db
+
+Released = Assignment.Released
+START, DECLINE = {"agree": "1", "start": "1"}, {"agree": "1", "decline": "1"}
+HEADINGS = {
+    "complete": "Thank you", "screened_out": "This study is not for you", "failed_checks": "The study ends here for you",
+    "full": "No place was free", "withdrawn": "You have left the study", "closed": "This study has ended",
+    "no_consent": "You did not agree to take part", "done": "You have taken part already",
+}  # fmt: skip
+
+
+def settings_of(channel, **more) -> dict:
+    """Its settings as its form proposes them, with a code of its own for each way to end."""
+    fields = channel.settings_form().fields if channel.settings_form else {}
+    found = {name: field.initial for name, field in fields.items() if field.initial is not None}
+    found = {name: value() if callable(value) else value for name, value in found.items()}
+    return found | {name: f"{name.upper()}-7K" for name in fields if re.match("return_|code_", name)} | more
+
+
+# Each channel as it is by default, and one of them with another setting that changes where its link leads.
+DOORS = {slug: {} for slug in REGISTRY} | {"invitation, over days": {"days": 14}}
+
+
+def door_of(study, name):
+    channel = REGISTRY[name.partition(",")[0]]
+    made = recruitment(study, channel.slug, settings=settings_of(channel, **DOORS[name]), currency="USD")
+    return channel, promised(made, screened_out="0.30", full="0.10", withdrawn="share", fault="all")
+
+
+class Person:
+    """Somebody with a browser: what they see is kept, and every way back that they are shown."""
+
+    def __init__(self, channel, door, number=1):
+        address, _ = channel.opened(door, f"/e/{door.key}/", number)
+        # A panel's own placeholders, filled in as its ids look.
+        address = re.sub(r"\{\{%(\w+)%\}\}", lambda name: f"{name[1]}{number}".encode().hex()[-24:].zfill(24), address)
+        self.client, self.channel, self.door, self.link = Client(), channel, door, address
+        self.ways_back: set[tuple] = set()
+        self.path = self.html = ""
+
+    def seen(self, response):
+        while response.status_code in (301, 302):
+            self.path = response["Location"]
+            response = self.client.get(self.path)
+        assert response.status_code in (200, 404, 405, 409, 422), (self.path, response.status_code)
+        self.html = unescape(response.content.decode()) if response["Content-Type"].startswith("text/html") else ""
+        code = re.search(r'id="code">([^<]*)<', self.html)
+        button = re.search(
+            r'class="button first" href="(https:[^"]*)"|<form method="post" action="(https:[^"]*)"', self.html
+        )
+        if code or button:
+            self.ways_back.add((code[1] if code else "", (button[1] or button[2]) if button else ""))
+        return self
+
+    def get(self, path):
+        self.path = path
+        return self.seen(self.client.get(path))
+
+    def post(self, path, data):
+        self.path = path
+        return self.seen(self.client.post(path, data))
+
+    @property
+    def heading(self) -> str:
+        return (re.search(r"<h1[^>]*>(.*?)</h1>", self.html) or ["", ""])[1]
+
+    @property
+    def words(self) -> str:
+        return " ".join(re.sub(r"<[^>]+>", " ", self.html).split())
+
+    def starts(self) -> Assignment:
+        self.post(self.link, START)
+        code = re.match(r"/p/([^/]+)/", self.path)[1]
+        self.get(f"/p/{code}/")
+        return self.row(code)
+
+    @staticmethod
+    def row(code) -> Assignment:
+        return Assignment.objects.select_related("study", "recruitment").get(code=code)
+
+    def answers(self, mine, pages=99):
+        for _ in range(pages):
+            mine = self.row(mine.code)
+            if mine.submitted_at or standing_of(mine).next_key is None:
+                break
+            answered(mine)
+        return self.row(mine.code)
+
+
+# The ways to end. Each takes somebody who has begun, or begins for them, and gives their assignment.
+
+
+def given_away(mine):
+    """Somebody else is given the place."""
+    assign.release(mine.pk, Released.EXPIRED)
+    Batch.objects.filter(pk=mine.batch_id).update(claimed=F("wanted"))
+
+
+def ends_by_release(reason):
+    def end(person):
+        mine = person.answers(person.starts(), 1)
+        assign.release(mine.pk, reason)
+        return mine
+
+    return end
+
+
+def leaves(person):
+    mine = person.answers(person.starts(), 2)
+    person.post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
+    return mine
+
+
+def finishes(person):
+    return person.answers(person.starts())
+
+
+def finishes_late(person):
+    mine = person.answers(person.starts(), 2)
+    given_away(mine)
+    return person.answers(mine)
+
+
+def finishes_and_leaves(person):
+    mine = finishes(person)
+    person.post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
+    return mine
+
+
+def close(study):
+    lifecycle.close(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk))
+    assign.sweep()
+
+
+def is_closed_before_an_answer(person):
+    mine = person.starts()
+    close(mine.study)
+    return mine
+
+
+def finishes_after_the_closing(person):
+    mine = person.answers(person.starts(), 2)
+    close(mine.study)
+    return person.answers(mine)
+
+
+def finds_it_full(person):
+    Batch.objects.update(claimed=F("wanted"))
+    person.post(person.link, START)
+    code = Assignment.objects.get(recruitment=person.door, batch=None).code
+    person.get(f"/p/{code}/")
+    return person.row(code)
+
+
+def finds_it_full_and_then_closed(person):
+    mine = finds_it_full(person)
+    close(mine.study)
+    return mine
+
+
+# How each way to release ends; None: it is no end, the person may go on.
+RELEASES = {
+    Released.EXPIRED: (ends_by_release(Released.EXPIRED), None),
+    Released.RETURNED: (ends_by_release(Released.RETURNED), None),
+    Released.SCREENED_OUT: (ends_by_release(Released.SCREENED_OUT), "screened_out"),
+    Released.FAILED_CHECKS: (ends_by_release(Released.FAILED_CHECKS), "failed_checks"),
+    Released.FULL: (finds_it_full, "full"),
+    Released.WITHDRAWN: (leaves, "withdrawn"),
+}
+ENDS = {f"released: {reason}": RELEASES[reason] for reason in Released} | {
+    "finished": (finishes, "complete"),
+    "finished late": (finishes_late, "complete"),
+    "finished and left": (finishes_and_leaves, "complete"),
+    "closed before an answer": (is_closed_before_an_answer, "closed"),
+    "finished after the closing": (finishes_after_the_closing, "complete"),
+    "full, and closed since": (finds_it_full_and_then_closed, "full"),
+}
+# Left out: what puts the person out of the study, and is tried last.
+LEAVING = "withdraw/"
+
+
+@contextmanager
+def undone():
+    """What one case does is not there for the next: the study is launched once for all."""
+    point = transaction.savepoint()
+    try:
+        yield
+    finally:
+        transaction.savepoint_rollback(point)
+
+
+@pytest.fixture
+def study():
+    return spa_study(target_n=4, prompts=10, m=2, systems=("alpha", "beta"), with_rating=False)
+
+
+def addresses(mine: Assignment) -> list[str]:
+    """Every address below the person's own: a page of each kind (the first, the texts, the last), and one that there is not."""
+    walk = standing_of(mine).walk.keys if mine.batch_id else ("s1",)
+    keys = dict.fromkeys([walk[0], walk[len(walk) // 2], walk[-1], "nonsense"])
+    found = []
+    for pattern in of_an_assignment:
+        route = str(pattern.pattern)
+        found += (
+            [route.replace("<str:key>", key) for key in keys]
+            if "<str:key>" in route
+            else [route.replace("<str:name>", "x")]
+        )
+    return [f"/p/{mine.code}/{route}" for route in found]
+
+
+def outcome_in_database(mine):
+    row = Assignment.objects.values("submitted_at", "withdrawn_at", "released_reason", "is_late", "external_ids").get(
+        pk=mine.pk
+    )
+    return row | {"of": Assignment.objects.filter(annotator=mine.annotator_id).count()}
+
+
+def expected_way_back(person, mine, outcome) -> set:
+    back = person.channel.way_back(person.door, outcome, mine.external_ids, receipt_of(mine.code))
+    return {(back.code, back.url)} if back.code or back.url else set()
+
+
+def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
+    """Return by every address (or by the link and to the end alone); what is seen, and what is stored, against how it ended."""
+    wrong = []
+    mine = person.row(mine.code)
+    expected = expected_way_back(person, mine, outcome) if outcome else set()
+    before = outcome_in_database(mine)
+    end = f"/p/{mine.code}/done/"
+    open_again = (
+        outcome == "full" and mine.study.state == Study.State.LAUNCHED
+    )  # a place may have become free: they may try
+
+    def look(what):
+        if not person.ways_back <= expected:
+            wrong.append(f"{what}: shows {person.ways_back - expected}")
+            person.ways_back &= expected
+        now = outcome_in_database(mine)
+        wrong.extend(f"{what}: changes {name} to {now[name]}" for name in now if now[name] != before[name])
+        before.update(now)
+        if "Your answers so far are stored" in person.words and outcome:
+            wrong.append(f"{what}: welcomes back")
+
+    if person.channel.identifies_people:
+        sent = [("GET", lambda: person.get(person.link)), ("POST", lambda: person.post(person.link, START))]
+        sent += [("old page, declined", lambda: person.post(person.link, DECLINE))]
+        for what, send in sent if outcome else ():
+            send()
+            look(f"link {what}")
+            has_list = assign.kept_seconds(person.door) and "Your work" in person.heading
+            if person.path != end and not open_again and not has_list:
+                wrong.append(f"link {what}: leads to {person.path}")
+    keys = tuple(f"/{key}/" for key in standing_of(mine).walk.keys) if mine.batch_id else ("/s1/",)
+    for path in addresses(mine) if is_everywhere else ():
+        person.get(path)
+        look(f"GET {path}")
+        if not path.endswith(LEAVING) and outcome:
+            person.post(path, {"text": "x", "go": "1", "s1.q1": "yes"})
+            look(f"POST {path}")
+        if path.endswith(keys) and outcome:
+            reply = person.client.post(path, {"save": "auto"})
+            # Nothing may be called saved that is not kept; a page that was stored says so.
+            if reply.status_code == 200 and b'id="kept"' in reply.content and mine.study.state != Study.State.CLOSED:
+                wrong.append(f"autosave {path}: says that it is saved")
+    person.get(end)
+    if outcome:
+        shown = "withdrawn" if mine.withdrawn_at else outcome
+        if person.heading != HEADINGS[shown]:
+            wrong.append(f"the end is headed {person.heading!r}, not {HEADINGS[shown]!r}")
+        if person.ways_back != expected:
+            wrong.append(f"the end shows {person.ways_back}, not {expected}")
+    elif person.path == end:
+        wrong.append("led to an end, although there is none")
+    return wrong
+
+
+def test_whoever_returns_after_the_end_is_led_to_that_end_and_sees_one_code(study):
+    assert set(OUTCOMES) == set(HEADINGS) and len(ENDS) > len(Released) > 0 and len(DOORS) > len(REGISTRY) > 0
+    wrong, tried = [], 0
+    for name, (words, (end, outcome)) in product(DOORS, ENDS.items()):
+        with undone():
+            channel, door = door_of(study, name)
+            person = Person(channel, door)
+            mine = end(person)
+            wrong += [f"{name}: {words}: {found}" for found in wrong_after(person, mine, outcome)]
+            # Whoever leaves the study afterwards keeps the code that they have seen.
+            person.post(f"/p/{mine.code}/{LEAVING}", {"leave": "1"})
+            left = person.row(mine.code)
+            if left.withdrawn_at:
+                found = wrong_after(person, left, outcome or "withdrawn", False)
+                wrong += [f"{name}: {words}, then left: {one}" for one in found]
+            tried += bool(left.withdrawn_at) + 1
+    assert not wrong, "\n".join(wrong)
+    assert tried > len(DOORS) * len(ENDS)
+
+
+def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study):
+    """Also where the place is lost, the study is paused or closing, or they declined in an old copy of the first page."""
+    wrong = []
+    doors = [name for name in DOORS if REGISTRY[name.partition(",")[0]].identifies_people]
+    assert len(doors) > 5
+    happened = {
+        "nothing": lambda mine: None,
+        "given back": lambda mine: assign.release(mine.pk, Released.EXPIRED),
+        "returned": lambda mine: assign.release(mine.pk, Released.RETURNED),
+        "paused": lambda mine: lifecycle.pause(mine.study),
+        "closing": lambda mine: lifecycle.close(mine.study),
+        "closing and given back": lambda mine: (lifecycle.close(mine.study), assign.release(mine.pk, Released.EXPIRED)),
+        "closed": lambda mine: close(mine.study),
+        "all full": lambda mine: (given_away(mine), Batch.objects.update(claimed=F("wanted"))),
+    }
+    for name, (words, happens) in product(doors, happened.items()):
+        with undone():
+            channel, door = door_of(study, name)
+            person = Person(channel, door)
+            mine = person.answers(person.starts(), 2)
+            happens(mine)
+            for sent in (START, DECLINE):
+                person.get(person.link)
+                if "Welcome back" not in person.words and "Go on with part 1" not in person.words:
+                    wrong.append(f"{name}: {words}: {person.words[:90]}")
+                person.post(person.link, sent)
+                if sent is START and not person.path.startswith(f"/p/{mine.code}/s"):
+                    wrong.append(f"{name}: {words}: Continue leads to {person.path}")
+            if person.ways_back or Assignment.objects.filter(annotator=mine.annotator).count() != 1:
+                wrong.append(f"{name}: {words}: {person.ways_back}, or a second assignment")
+            # The one code of the one end.
+            mine = person.answers(mine)
+            wrong += [f"{name}: {words}: {found}" for found in wrong_after(person, mine, "complete", False)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_whoever_does_not_agree_is_nobody_and_may_come_again(study):
+    for name in DOORS:
+        channel, door = door_of(study, name)
+        person = Person(channel, door)
+        person.post(person.link, DECLINE)
+        assert person.heading == HEADINGS["no_consent"] and not Annotator.objects.exists(), name
+        back = channel.way_back(door, "no_consent", {}, "")
+        assert not back.code or back.code in person.html, name
+        assert 'name="agree"' in person.get(person.link).html, name
+
+
+# Several parts
+
+
+def test_another_part_is_offered_where_one_is_left_and_nowhere_else():
+    study = spa_study(target_n=4, prompts=24, batches_per_annotator=2)
+    door = panel(study)
+    person = Person(REGISTRY["generic"], door)
+    first = finishes(person)
+    person.get(f"/p/{first.code}/done/")
+    assert "Do another part" in person.words
+    person.get(person.link)
+    assert "finished 1 of the 2 parts" in person.words and "Do another part" in person.words
+    assert "so far are stored" not in person.words
+    with undone():
+        Batch.objects.update(claimed=F("wanted"))
+        for path in (f"/p/{first.code}/done/", person.link):
+            person.get(path)
+            assert person.path == f"/p/{first.code}/done/", path
+            assert "There is no other part for you right now" in person.words and "Do another part" not in person.words
+    with undone():
+        close(study)
+        assert "Do another part" not in person.get(person.link).words and person.path == f"/p/{first.code}/done/"
+    second = person.starts()
+    assert second.pk != first.pk
+    assert "You have begun another part" in person.get(f"/p/{first.code}/done/").words
+    person.answers(second)
+    for code in (first.code, second.code):
+        person.get(f"/p/{code}/done/")
+        assert "You have done all parts" in person.words and "Do another part" not in person.words
+    for send in (lambda: person.get(person.link), lambda: person.post(person.link, START)):
+        send()
+        assert person.path == f"/p/{second.code}/done/" and person.heading == "Thank you"
+    assert Assignment.objects.count() == 2
+
+
+# One tab leaves, the other goes on
+
+
+def test_the_other_tab_is_told_that_the_study_was_left(study):
+    mine = submitted(study, "w", until="s2.ask", recruitment=panel(study))
+    client = Client()
+    page = f"/p/{mine.code}/s2.ask/"
+    assert client.get(page).status_code == 200
+    saved = client.post(page, {"save": "auto", "s2.q1": "5"})
+    assert saved.status_code == 200 and b'id="kept"' in saved.content
+    client.post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
+    told = client.post(page, {"save": "auto", "s2.q1": "6"})
+    assert told.status_code == 409 and "You have left the study" in told.content.decode()
+    assert client.get(page)["Location"] == f"/p/{mine.code}/done/"
+
+
+def test_autosave_says_why_it_did_not_save(study):
+    client = Client()
+
+    def told(mine, key, data):
+        client.get(f"/p/{mine.code}/{key}/")
+        return client.post(f"/p/{mine.code}/{key}/", data | {"save": "auto"})
+
+    stored = submitted(study, "a", until="s2.ask")
+    assert "stored already" in told(stored, "s2.read", {}).content.decode()
+    too_long = told(stored, "s2.ask", {"s2.q1": "x" * 200_001})
+    assert too_long.status_code == 409 and "too long" in too_long.content.decode()
+    out = claimed(study, "b")
+    client.get(f"/p/{out.code}/s1/")
+    assign.release(out.pk, Released.SCREENED_OUT)
+    ended = client.post(f"/p/{out.code}/s1/", {"s1.q1": "yes", "save": "auto"})
+    assert ended.status_code == 409 and "has ended" in ended.content.decode()
+
+
+def test_what_was_agreed_to_is_offered_to_those_who_agreed(study):
+    channel, door = door_of(study, "generic")
+    agreed = finishes(Person(channel, door))
+    person = Person(channel, door, 2)
+    found_no_place = finds_it_full(person)
+    assert "What you agreed to" in person.get(f"/p/{agreed.code}/done/").words
+    assert "What you agreed to" not in person.get(f"/p/{found_no_place.code}/done/").words
+    assert "What you agreed to" not in person.get(f"/p/{found_no_place.code}/consent/").words
