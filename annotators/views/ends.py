@@ -5,17 +5,19 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.design import wording_of
 from studies.lifecycle import NotNow
+from studies.texts import TextRefused, clean_text, is_blank
 
 from .. import assign
 from ..channels import REGISTRY
 from ..identity import ids_of, panel_id
-from ..models import Assignment, Inquiry
+from ..models import Appeal, Assignment, Inquiry
 from ..pages import plan_of
 from ..panels import credits
 from ..pay.telling import pay_of, why_id_stays
 from ..places import give_back_if_closed, is_cut_off
 from ..receipts import receipt_of
 from ..show import cached_markdown
+from ..typed import Typed
 from ..verdicts.appeals import open_appeal
 from ..verdicts.standing import stands
 from ..work import more_of, work_of
@@ -180,8 +182,6 @@ def inquire(request, code):
     assignment = assignment_or_404(request, code)
     error = ""
     if request.method == "POST":
-        from studies.texts import TextRefused, clean_text, is_blank
-
         try:
             text = clean_text(request.POST.get("text", "")).strip()
         except TextRefused as refused:
@@ -213,16 +213,23 @@ def appeal(request, code):
     assignment = assignment_or_404(request, code)
     found = stands(assignment)
     rejected = found.rejected if found else None
-    if rejected is None or not rejected.may_appeal:
-        return HttpResponseRedirect(f"/p/{code}/done/")
     error, text = "", request.POST.get("text", "")
+    words = wording_of(assignment.study, assignment.design_id).study
+    if rejected is None or not rejected.may_appeal:
+        is_kept = Appeal.objects.filter(verdict__assignment=assignment, text=text.strip()).exists()
+        if is_blank(text) or is_kept:
+            return HttpResponseRedirect(f"/p/{code}/done/")
+        context = {
+            "study": words, "assignment_path": f"/p/{code}/", "outcome": has_ended(assignment), "title": "Your objection was not stored",
+            "reason": "There is nothing to object to, or you have objected before.", "typed": [Typed("Why it should be taken back", text)],
+        }  # fmt: skip
+        return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
             open_appeal(assignment, text)
             return HttpResponseRedirect(f"/p/{code}/done/#stands")
         except NotNow as refused:
             error = str(refused)
-    words = wording_of(assignment.study, assignment.design_id).study
     context = {
         "study": words, "rejected": rejected, "error": error, "text": text[:20_000], "outcome": _outcome(assignment),
         "assignment_path": f"/p/{code}/", "has_agreed": assignment.consented_at is not None,

@@ -586,4 +586,4 @@ def test_pages_are_stored_the_same_by_both_ways_whatever_is_done(kind, both_at, 
     taken = search(both_at(kind), range(60), 40, monkeypatch)
     assert (taken["short"] > 100) == (kind not in GOES_LONG)
     # Each way to end is met.
-    assert all(taken[f"post {status}"] for status in (200, 302, 400, 409, 422))
+    assert all(taken[f"post {status}"] for status in (200, 302, 409, 422))

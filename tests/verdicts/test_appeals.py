@@ -144,7 +144,8 @@ def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
     made = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
     # Until the panel carries it out nothing is rejected; what was cancelled never was.
     assert LONG not in last_page(mine) and stages_of(last_page(mine)) == ["Received", "approved", "paid"]
-    assert objecting(made).status_code == 302 and not Appeal.objects.exists()
+    refused = objecting(made)
+    assert refused.status_code == 409 and WHY in refused.content.decode() and not Appeal.objects.exists()
     PanelOrder.objects.update(state="done", sent_at=timezone.now(), ended_at=timezone.now())
     assert LONG in last_page(mine)
     PanelOrder.objects.update(state="refused")
