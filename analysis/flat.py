@@ -74,6 +74,11 @@ PAGE = (
     Column("shown_at", "time", "When the page was first shown; empty where it is not known."),
     Column("received_at", "time", "When the answer was stored."),
     Column("active_seconds", "integer", "Time with the page in the foreground, as its script counted; a hint.", "seconds"),
+    Column(
+        "unseen", "text",
+        "The page's images that the annotator could not see, by semicolons: i2.A is the output with the letter A at position 2, "
+        "i2 the image of the prompt there.",
+    ),
 )  # fmt: skip
 ANSWER = (
     Column("section", "integer", "The position of the section in the design."),
@@ -116,6 +121,12 @@ TIMES = (
     ),
     Column("active_seconds", "integer", "The sum over pages of the time in the foreground; a hint.", "seconds"),
     Column("pages", "integer", "Pages answered."),
+    Column(
+        "unseen",
+        "text",
+        "The images that the annotator could not see, by semicolons, each after its page: s2.read:i2.A. A page that asks "
+        "nothing is named here alone.",
+    ),
 )
 RESPONSES = WHO + PAGE + ANSWER
 ASSIGNMENTS = WHO + TIMES
@@ -286,8 +297,8 @@ class Seat:
     def page_at(self, received: datetime | None) -> tuple:
         """The page on which an answer was given: the last one recorded when the answer was stored."""
         place = bisect_right(self.recorded, received) if received else 0
-        page, layout, shown, active = self.pages[place - 1] if place else (None, None, None, None)
-        return (page, layout, shown, written(received), active)
+        page, layout, shown, active, unseen = self.pages[place - 1] if place else (None,) * 5
+        return (page, layout, shown, written(received), active, unseen)
 
 
 _SEAT = (
@@ -308,13 +319,14 @@ def seats_of(study: Study, assignments: QuerySet) -> list[Seat]:
     ids = [row[0] for row in rows]
     visits: dict[int, list] = {pk: [] for pk in ids}
     recorded = PageVisit.objects.filter(assignment__in=ids, recorded_at__isnull=False).order_by("pk")
-    for pk, key, layout, shown, at, active in raw_rows(
-        recorded.values_list("assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds")
+    for pk, key, layout, shown, at, active, unseen in raw_rows(
+        recorded.values_list(
+            "assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds", "unseen"
+        )
     ):
         if time := moment(at):
-            visits[pk].append(
-                (time, (key, layout or None, written(moment(shown)), active if isinstance(active, int) else None))
-            )
+            seconds = active if isinstance(active, int) else None
+            visits[pk].append((time, (key, layout or None, written(moment(shown)), seconds, unseen or None)))
     reasons: dict[int, list[str]] = {pk: [] for pk in ids}
     standing = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
         ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
@@ -336,9 +348,14 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
     active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
     times = (
         *(written(time) for time in (claimed, consented, started, submitted, released)), reason or None, written(withdrawn),
-        seconds, active, len(visits),
+        seconds, active, len(visits), _unseen(visits),
     )  # fmt: skip
     return Seat(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
+
+
+def _unseen(visits: list) -> str | None:
+    """The images that were not seen, each with its page."""
+    return ";".join(f"{page[0]}:{name}" for _, page in visits if page[4] for name in page[4].split(";")) or None
 
 
 def _dashed(code: Any) -> str:

@@ -88,6 +88,7 @@ ASSIGNMENT_COLUMNS = {
     "is_late": "is_late",
     "queue_number": "queue_number",
     "pages": "pages",
+    "unseen_pages": "unseen_pages",
     "active_seconds": "active_seconds",
     "first_asked": "first_asked",
 }
@@ -160,6 +161,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         submitted_text=Cast("submitted_at", TextField()),
         released_text=Cast("released_at", TextField()),
         pages=Count("visits", filter=Q(visits__recorded_at__isnull=False)),
+        unseen_pages=Count("visits", filter=Q(visits__recorded_at__isnull=False, visits__unseen__gt="")),
         active_seconds=Sum("visits__active_seconds"),
         first_asked=Subquery(first.values("question__key")[:1]),
     )

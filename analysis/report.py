@@ -390,6 +390,14 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
             f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and left out.",
             "info",
         )
+    unseen = submitted[submitted["unseen_pages"] > 0]
+    if len(unseen):
+        n, who = int(unseen["unseen_pages"].sum()), len(unseen)
+        say(
+            "unseen",
+            f"{n} page{'s were' if n > 1 else ' was'} answered without seeing an image: {who} submitted assignment{'s' if who > 1 else ''} "
+            f"{'say' if who > 1 else 'says'} so. These answers count. The column “unseen” of the exports names the images.",
+        )
     kept = len(exclusions.kept(read.applied, _submitted(read)))
     n = kept if study.target_kind == "kept" else len(submitted)
     if study.audit_events.filter(verb="decide").exists():

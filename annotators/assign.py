@@ -436,7 +436,8 @@ def withdraw(assignment: Assignment) -> int:
         if study.withdrawal_blanks_ratings:
             for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
                 Verdict.objects.filter(pk=verdict.pk).update(evidence=forgotten(verdict.evidence))
-        PageVisit.objects.filter(assignment__in=held).update(draft=None)
+        blanked = {"unseen": ""} if study.withdrawal_blanks_ratings else {}
+        PageVisit.objects.filter(assignment__in=held).update(draft=None, **blanked)
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not stays_owed:
             forget_leavers([assignment.annotator_id])

@@ -17,6 +17,7 @@ from studies.models import Study
 from studies.protocols import Page
 
 from .assign import kept_for
+from .images import mentions_images
 from .models import PageVisit, Response
 from .pages import fixed_way, shown_of
 from .prepared import Update, in_turn
@@ -43,7 +44,8 @@ def record_at_once(code: str, key: str, data: QueryDict) -> tuple[str, str | Non
     settled, walk = found
     before, following, step = walk.before(key), walk.after(key), walk.steps[key]
     times = _times.get(settled.design_id)
-    if times is None or not before or following is None:
+    # A page with images that were not seen is checked against what it shows, and stored, by ``record_page``.
+    if times is None or not before or following is None or mentions_images(data):
         return None
     asks = step.protocol.asks(step.page)
     sent = read_page(step, asks, data)

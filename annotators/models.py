@@ -220,10 +220,16 @@ class PageVisit(models.Model):
     shown_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     recorded_at = moment()
     active_seconds = models.PositiveIntegerField(default=0)
+    # A row is inserted without it: the database itself must know the default.
+    unseen = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
             UniqueConstraint(fields=["assignment", "key"], name="page_visit_once_per_assignment"),
+            CheckConstraint(
+                name="page_names_unseen_images_only_when_recorded",
+                condition=Q(unseen="") | Q(recorded_at__isnull=False),
+            ),
             CheckConstraint(name="page_draft_is_cleared_when_recorded", condition=Q(recorded_at=None) | Q(draft=None)),
             CheckConstraint(
                 name="page_is_recorded_after_it_was_shown",

@@ -42,10 +42,14 @@ class PlannedSection:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text."""
+    """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text.
+
+    ``images``: ("output", exposure id) and ("prompt", item id) of what is shown as an image.
+    """
 
     seed: int
     lengths: Mapping[int, int]
+    images: frozenset[tuple[str, int]]
     sections: tuple[PlannedSection, ...]
     instructions: str
     wording: Wording
@@ -106,13 +110,19 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
     numbers: dict[int, dict[str, int]] = {}
     lengths: dict[int, int] = {}
+    images: set[tuple[str, int]] = set()
     rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
     if design_id:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
         rows = rows.exclude(item__retired_in__version__lte=version)
-    for item, section, number, exposure, system, length in rows.values_list(
-        "item_id", "item__section__position", "number", "pk", "output__system__name", Length("output__text")
-    ):
+    for item, section, number, exposure, system, length, image, prompt_image in rows.values_list(
+        "item_id", "item__section__position", "number", "pk", "output__system__name", Length("output__text"),
+        "output__media", "item__prompt__media",
+    ):  # fmt: skip
+        if image:
+            images.add(("output", exposure))
+        if prompt_image:
+            images.add(("prompt", item))
         lengths[exposure] = length or 0
         placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
         numbers.setdefault(section, {})[system] = number
@@ -145,7 +155,9 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
         )  # fmt: skip
     arm = words.arms[batch.arm.name]
     instructions = arm["instructions"] or words.study["instructions"]
-    return Plan(batch.study.seed, lengths, tuple(sections), instructions, words, offer_of(words, arm))
+    return Plan(
+        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, offer_of(words, arm)
+    )
 
 
 @dataclass(frozen=True, slots=True)

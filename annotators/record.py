@@ -19,11 +19,12 @@ from django.http import QueryDict
 
 from studies.fields import Answer, Refused
 from studies.models import Batch
-from studies.protocols import Ask
+from studies.protocols import Ask, Page
 
 from .assign import ENDS_PARTICIPATION, Released, begin, kept_for, release, revive
+from .images import UNSEEN, as_sent, joined, names_on, read_unseen
 from .models import Assignment, PageVisit, Response
-from .pages import Step, Walk, page_as_shown, shown_of, walk_of, way_of
+from .pages import Step, Walk, page_as_shown, plan_of, shown_of, walk_of, way_of
 from .prepared import Select, Update, columns_of, in_turn, insert_lightly
 
 SKIP = ".skip"
@@ -216,7 +217,8 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict, has_files: b
     names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
     known = {name for mine in names.values() for name in mine.values()}
     known |= {slot + SKIP for slot, ask in asks.items() if ask.skip_reasons}
-    if strange := [name for name in data if name not in known and name not in CONTROLS]:
+    # ``unseen_images`` checks the names of images.
+    if strange := [name for name in data if not (name in known or name in CONTROLS or name.startswith(UNSEEN))]:
         sent.general.append(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
         )
@@ -235,6 +237,16 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict, has_files: b
     # One look shows all that is wrong: what was valid is checked together whatever else was refused.
     sent.errors = step.protocol.clean(step.page, sent.values) | sent.errors
     return sent
+
+
+def unseen_images(assignment: Assignment, page: Page, data: QueryDict, sent: Sent) -> str:
+    """The images of which the form says that they were not seen, as a visit keeps them. ``sent`` takes what must be shown again."""
+    unseen, wrong = read_unseen(data, names_on(page, plan_of(assignment).images))
+    sent.typed.update(as_sent(joined(unseen)))
+    if wrong:
+        names = ", ".join(name[:40] for name in wrong[:3])
+        sent.general.append(f"This page shows no such image: {names}. Please reload it.")
+    return joined(unseen)
 
 
 def input_names(slot: str, ask: Ask) -> dict[str, str]:
@@ -327,6 +339,7 @@ def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bo
     standing, step, visit = addressed(assignment, key)
     asks = step.protocol.asks(step.page)
     sent = read_page(step, asks, data, has_files)
+    unseen = unseen_images(assignment, step.page, data, sent)
     if visit.recorded_at:
         return _replayed(standing, step, asks, sent)
     if assignment.started_at is None:
@@ -339,7 +352,7 @@ def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bo
     if is_screened_out:
         following = None
     try:
-        _store(assignment, visit, rows, following, is_screened_out, active_seconds(data))
+        _store(assignment, visit, rows, following, is_screened_out, active_seconds(data), unseen)
     except _Raced:
         return _replayed(standing_of(assignment), step, asks, sent)
     return Outcome(following)
@@ -400,13 +413,13 @@ _late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": Tru
 # when the page was shown, there is nothing to follow; SQLite's greatest of nothing and a moment would be nothing.
 RECORDED = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
 _recording = Update(
-    lambda seconds, pk: (
+    lambda seconds, unseen, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
         {
-            **RECORDED, "active_seconds": Greatest("active_seconds", Value(seconds)),
+            **RECORDED, "active_seconds": Greatest("active_seconds", Value(seconds)), "unseen": Value(unseen),
         },
     ),
-    int, int,
+    int, str, int,
 )  # fmt: skip
 OF_RESPONSE = (
     "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
@@ -414,9 +427,9 @@ OF_RESPONSE = (
 )  # fmt: skip
 
 
-def _store(assignment, visit, rows, following, is_screened_out, active_seconds) -> None:
+def _store(assignment, visit, rows, following, is_screened_out, active_seconds, unseen) -> None:
     is_last = following is None and not is_screened_out
-    recording = (_recording, (active_seconds, visit.pk))
+    recording = (_recording, (active_seconds, unseen, visit.pk))
 
     def write(lock: Update, is_released_then: bool = False) -> bool:
         """Whether the assignment was as ``lock`` wants it. It waits for whoever holds the row and then finds the truth."""

@@ -12,6 +12,7 @@ from studies.markdown import rendered
 from studies.models import Exposure
 from studies.protocols import Ask, Page
 
+from .images import UNSEEN, image_name
 from .kept import Kept
 from .models import Assignment
 from .pages import media_id
@@ -42,6 +43,23 @@ class ShownOutput:
     media: str = ""
     alt: str = ""
     language: str = ""
+    image: "ShownImage | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownImage:
+    """How the form names an image, and whether the annotator said that it could not be seen."""
+
+    name: str
+    is_unseen: bool = False
+
+    @property
+    def field(self) -> str:
+        return UNSEEN + self.name
+
+    @property
+    def id(self) -> str:
+        return self.field.replace(".", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +138,7 @@ class ShownItem:
     language: str
     exposures: tuple[ShownExposure, ...]
     fields: tuple[ShownField, ...] = ()
+    image: ShownImage | None = None
 
     @property
     def is_long(self) -> bool:
@@ -153,6 +172,10 @@ class ShownPage:
         return bool(self.all_fields)
 
     @property
+    def has_images(self) -> bool:
+        return any(item.image or any(one.output.image for one in item.exposures) for item in self.items)
+
+    @property
     def errors(self) -> list[ShownField]:
         return [shown for shown in self.all_fields if shown.error]
 
@@ -164,11 +187,13 @@ class ShownPage:
         return [(labels.get(id(shown), ""), shown) for shown in self.errors]
 
 
-def _output(format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str) -> ShownOutput:
+def _output(
+    format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str, image: ShownImage
+) -> ShownOutput:
     if is_empty:
         return ShownOutput("empty", language=language)
     if media:
-        return ShownOutput("image", media=url, alt=alt, language=language)
+        return ShownOutput("image", media=url, alt=alt, language=language, image=image)
     if format == "markdown":
         return ShownOutput("markdown", html=cached_markdown(text), language=language)
     if format == "turns":
@@ -189,7 +214,13 @@ def shown_page(
     sent: Sent | None = None,
 ) -> ShownPage:
     """The page with its texts (one query, of this page alone) and its fields: as stored, as refused just now, or as drafted."""
-    fields = [_field(slot, ask, stored, draft, sent) for slot, ask in asks.items()]
+    if sent is not None:
+        typed: Mapping[str, str] = sent.typed
+    elif stored is not None:
+        typed = stored
+    else:
+        typed = {name: _first(values) for name, values in (draft or {}).items()}
+    fields = [_field(slot, ask, typed, stored is not None, sent) for slot, ask in asks.items()]
     about: dict[tuple[int | None, int | None], list[ShownField]] = {}
     for ask, shown in zip(asks.values(), fields, strict=True):
         about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
@@ -197,20 +228,14 @@ def shown_page(
     return ShownPage(
         key=page.key, step=page.step, noun=settings.get("noun", ""),
         explanation=cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
-        items=_items(assignment, page, about),
+        items=_items(assignment, page, about, typed),
         fields=tuple(about.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
         said=page.said,
     )  # fmt: skip
 
 
-def _field(slot: str, ask: Ask, stored, draft, sent: Sent | None) -> ShownField:
-    if sent is not None:
-        typed: Mapping[str, str] = sent.typed
-    elif stored is not None:
-        typed = stored
-    else:
-        typed = {name: _first(values) for name, values in (draft or {}).items()}
+def _field(slot: str, ask: Ask, typed: Mapping[str, str], is_locked: bool, sent: Sent | None) -> ShownField:
     return ShownField(
         slot=slot,
         field=ask.field,
@@ -223,7 +248,7 @@ def _field(slot: str, ask: Ask, stored, draft, sent: Sent | None) -> ShownField:
         error=sent.errors.get(slot, "") if sent is not None else "",
         skip_reasons=ask.skip_reasons,
         skip_value=typed.get(slot + SKIP, ""),
-        is_locked=stored is not None,
+        is_locked=is_locked,
     )
 
 
@@ -263,7 +288,7 @@ def _characters(texts: Texts) -> int:
 kept_texts = Kept(3_000_000)
 
 
-def _items(assignment: Assignment, page: Page, about) -> tuple[ShownItem, ...]:
+def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) -> tuple[ShownItem, ...]:
     if not page.items:
         return ()
     ids = tuple(item.id for item in page.items)
@@ -271,20 +296,34 @@ def _items(assignment: Assignment, page: Page, about) -> tuple[ShownItem, ...]:
         texts, prompts = kept_texts.get(ids, lambda: _texts_of(ids), _characters)
     else:
         texts, prompts = _texts_of(ids)
-    outputs = {}
-    for pk, (format, text, media, alt, is_empty, language) in texts.items():
-        url = f"/p/{assignment.code}/m/{media_id(assignment.code, pk)}" if media else ""
-        outputs[pk] = _output(format, text, media, alt, is_empty, language, url)
+
+    def image(position: int, label: str = "") -> ShownImage:
+        name = image_name(position, label)
+        return ShownImage(name, bool(typed.get(UNSEEN + name)))
+
+    def output(item, label: str, exposure: int) -> ShownOutput:
+        url = f"/p/{assignment.code}/m/{media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
+        return _output(*texts[exposure], url, image(item.position, label))
+
     shown = []
     for item in page.items:
         text, source, media, language = prompts[item.id]
         url = f"/p/{assignment.code}/m/{media_id(assignment.code, item.id, 'prompt')}" if media else ""
         exposures = tuple(
-            ShownExposure(label, outputs[exposure], tuple(about.get((item.id, exposure), ())))
+            ShownExposure(label, output(item, label, exposure), tuple(about.get((item.id, exposure), ())))
             for label, exposure in item.exposures
         )
         shown.append(
-            ShownItem(item.position, text, source, url, language, exposures, tuple(about.get((item.id, None), ())))
+            ShownItem(
+                item.position,
+                text,
+                source,
+                url,
+                language,
+                exposures,
+                tuple(about.get((item.id, None), ())),
+                image(item.position) if media else None,
+            )  # fmt: skip
         )
     return tuple(shown)
 

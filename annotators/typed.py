@@ -7,6 +7,7 @@ from django.http import QueryDict
 
 from studies.protocols import Ask
 
+from .images import UNSEEN
 from .record import SKIP, input_names, typed_in
 
 
@@ -31,6 +32,8 @@ def typed_on(asks: Mapping[str, Ask], data: QueryDict) -> list[Typed]:
             elif name in inputs:
                 ask, part = inputs[name]
                 asked, words = f"{ask.text} ({part})" if part else ask.text, ask.field.words(value, part)
+            elif name.startswith(UNSEEN):
+                asked, words = f"Image {name.removeprefix(UNSEEN)}", "I cannot see this image"
             else:
                 asked, words = "", None
             # Of several values under one name, a form shows the first that was sent.

@@ -278,6 +278,7 @@ COLUMNS = {
     "PageVisit.recorded_at": "When its answers were stored.",
     "PageVisit.shown": "Labels, orders and images as shown; written once.",
     "PageVisit.shown_at": "First sight; empty where it is not known, because a crash of the database lost it.",
+    "PageVisit.unseen": "The images that the annotator could not see, by semicolons: i2.A is the output with the letter A at position 2, i2 the image of the prompt there.",
     **{f"Panel{kind}.recruitment": "For which link." for kind in ("Event", "Order", "Plan", "Secret", "Submission", "Task")},
     "PanelBar.annotator": "Who.",
     "PanelBar.order": "By which order.",

@@ -121,9 +121,9 @@ def test_a_page_that_told_too_early_would_be_seen(monkeypatch):
 
     real = show._items
 
-    def careless(assignment, page, about):
+    def careless(assignment, page, about, typed):
         rows = Expected.objects.filter(item__in=[item.id for item in page.items]).values_list("explanation", flat=True)
-        shown = real(assignment, page, about)
+        shown = real(assignment, page, about, typed)
         return tuple(replace(one, exposures=tuple(_with(e, " ".join(rows)) for e in one.exposures)) for one in shown)
 
     monkeypatch.setattr(show, "_items", careless)

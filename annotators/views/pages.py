@@ -11,6 +11,7 @@ from studies.models import Study
 
 from .. import assign
 from ..at_once import record_at_once
+from ..images import as_sent
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
 from ..pages import FEEDBACK, media_names, plan_of
@@ -42,6 +43,8 @@ from ..training import told_of
 from ..typed import typed_on
 from .replies import for_annotators, framed, render, to_page
 from .whose import assignment_on_page, assignment_or_404, has_ended
+
+DAY_SECONDS = 24 * 60 * 60
 
 
 @for_annotators
@@ -181,7 +184,7 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
     stored = None
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
-        stored = stored_texts(asks, step.page, responses)
+        stored = stored_texts(asks, step.page, responses) | as_sent(visit.unseen)
     shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
     plan = plan_of(assignment)
     pages = len(standing.walk.keys)
@@ -259,7 +262,8 @@ def media(request, code, name):
         raise Http404
     path = path_of(settings.MEDIA_ROOT, stored)
     response = HttpResponse(path.read_bytes(), content_type="image/webp")
-    response.headers["Cache-Control"] = "private, no-store"
+    # The name is of this assignment alone and what it names never changes: the same image is not loaded for every page again.
+    response.headers["Cache-Control"] = f"private, max-age={DAY_SECONDS}, immutable"
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response.headers["Content-Disposition"] = 'inline; filename="image.webp"'
     return response

@@ -240,6 +240,9 @@ CASES = {
     "page_draft_is_cleared_when_recorded": lambda w: PageVisit(
         assignment=w["assignment"], key="s2", draft={}, shown_at=NOW, recorded_at=NOW
     ),
+    "page_names_unseen_images_only_when_recorded": lambda w: PageVisit(
+        assignment=w["assignment"], key="s2", unseen="i1.A"
+    ),
     "page_is_recorded_after_it_was_shown": lambda w: PageVisit(
         assignment=w["assignment"], key="s2", shown_at=NOW, recorded_at=NOW - timedelta(hours=1)
     ),
