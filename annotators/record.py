@@ -22,7 +22,7 @@ from studies.models import Batch
 from studies.protocols import Ask, Page
 
 from .assign import ENDS_PARTICIPATION, Released, begin, kept_for, release, revive
-from .images import UNSEEN, as_sent, joined, names_on, read_unseen
+from .images import UNSEEN, as_sent, joined, mentions_images, names_on, read_unseen
 from .models import Assignment, PageVisit, Response
 from .pages import Step, Walk, page_as_shown, plan_of, shown_of, walk_of, way_of
 from .prepared import Select, Update, columns_of, in_turn, insert_lightly
@@ -241,6 +241,8 @@ def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict, has_files: b
 
 def unseen_images(assignment: Assignment, page: Page, data: QueryDict, sent: Sent) -> str:
     """The images of which the form says that they were not seen, as a visit keeps them. ``sent`` takes what must be shown again."""
+    if not mentions_images(data):
+        return ""
     unseen, wrong = read_unseen(data, names_on(page, plan_of(assignment).images))
     sent.typed.update(as_sent(joined(unseen)))
     if wrong:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from studies.fields import Field
@@ -19,7 +20,12 @@ from .pages import media_id
 from .prepared import Select
 from .record import SKIP, Sent, input_names
 
-cached_markdown = lru_cache(maxsize=512)(rendered)
+
+@lru_cache(maxsize=512)
+def cached_markdown(text: str) -> SafeString:
+    return rendered(text, has_boxes=True)
+
+
 # Characters of a prompt that fill about half a small screen in the column beside its outputs.
 LONG_PROMPT = 500
 # Characters of a question in a list of questions: two lines of a phone.

@@ -36,16 +36,30 @@ _WITHIN_SITE = re.compile(r"#|\.{0,2}/(?![/\\])|[\w.-]+(?:[/#?]|\Z)")
 _SCHEMES = {"http", "https", "mailto"}
 
 
-def rendered(text: str, *, has_own_links: bool = False) -> SafeString:
+_BOXES = (
+    ("<pre>", '<pre tabindex="0" role="group" aria-label="Code">'),
+    ("<table>", '<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table>'),
+    ("</table>", "</table></div>"),
+)
+
+
+def rendered(text: str, *, has_own_links: bool = False, has_boxes: bool = False) -> SafeString:
     """Safe HTML of a Markdown text (CommonMark and tables; no raw HTML, no style, no image, links that tell nobody).
 
     `has_own_links` keeps links within this site, for texts of the project itself: in anybody else's a click could
-    lead an annotator out of the assignment.
+    lead an annotator out of the assignment. `has_boxes` lets what may be wider than the page, tables and code, scroll in a
+    box of its own, which takes the focus so that a keyboard scrolls it too.
     """
     if len(text) > MAX_CHARACTERS:
-        return format_html("<pre>{}</pre>\n", text)
-    # The allow-list is what makes it safe.
-    return mark_safe(_cleaner(has_own_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this very line
+        html = format_html("<pre>{}</pre>\n", text)
+    else:
+        # The allow-list is what makes it safe.
+        html = mark_safe(_cleaner(has_own_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this very line
+    if has_boxes:
+        # These are tags of the cleaner's own: it escapes what looks like one in the text.
+        for tag, boxed in _BOXES:
+            html = mark_safe(html.replace(tag, boxed))  # noqa: S308 - a constant in place of a tag
+    return html
 
 
 @cache

@@ -196,3 +196,11 @@ def test_hostile_texts_take_little_time(unit):
     began = time.process_time()
     rendered((unit * MAX_CHARACTERS)[:MAX_CHARACTERS])
     assert time.process_time() - began < 6
+
+
+def test_what_may_be_wider_than_the_page_gets_a_box_that_takes_the_focus_where_it_is_asked_for():
+    text = "| a |\n| --- |\n| `<table>` |\n\n```\n<pre></table>\n```\n\n<table><pre>"
+    html = rendered(text, has_boxes=True)
+    assert html.count('<div class="scrolls" tabindex="0"') == html.count("</table></div>") == html.count("<table>") == 1
+    assert html.count("<pre") == html.count('<pre tabindex="0"') == 1 and "&lt;table&gt;" in html
+    assert "tabindex" not in rendered(text) and "scrolls" not in rendered(text)
