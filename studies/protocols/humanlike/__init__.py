@@ -116,6 +116,8 @@ class HumanLike(Protocol):
         return sum(alone if outputs == 1 else 1 for outputs in shown)
 
     def cannot_answer(self, section, contrast, shown):
+        if shown.items and not any(len(item) == 1 for item in shown.items):
+            return "one text is judged at a time, and each item here shows several: give the section items of its own"
         human = {system.pk for system in section.study.systems.all() if system.is_human}
         # d' of an arm is between its own human and machine texts.
         usable = {arm for arm, systems in shown.arms.items() if systems & human and systems - human}

@@ -130,6 +130,11 @@ class TwoChoice(Protocol):
                 "Several criteria are asked about the same pair: answers to one colour those to the others.",
                 "questions", False, "several_criteria",
             )  # fmt: skip
+        if section.reuses_id:
+            yield Problem(
+                "Its labels are planned for items of its own, and it shows those of another section again: nothing would be counted. Give it "
+                "items of its own.", "reuses",
+            )  # fmt: skip
         yield from pair_problems(section, settings_of(section))
         yield from self._strategy_problems(section)
         yield from self._stopping_problems(section)
