@@ -95,7 +95,7 @@ function settle({ target }) {
   const field = target.closest(".field");
   const reason = field && $("select", field);
   if (reason && target !== reason) reason.value = "";
-  else if (reason?.value) all("input", field).forEach((one) => {
+  else if (reason?.value) all("input:not([type=range])", field).forEach((one) => {
     one.checked = false;
     if (one.type === "text") one.value = "";
     one.dispatchEvent(new Event("input"));
