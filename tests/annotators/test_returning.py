@@ -446,3 +446,22 @@ def test_what_was_agreed_to_is_offered_to_those_who_agreed(study):
     assert "What you agreed to" in person.get(f"/p/{agreed.code}/done/").words
     assert "What you agreed to" not in person.get(f"/p/{found_no_place.code}/done/").words
     assert "What you agreed to" not in person.get(f"/p/{found_no_place.code}/consent/").words
+
+
+def test_another_task_of_the_panel_is_given_no_code_of_an_end_that_it_did_not_have(study, monkeypatch):
+    """Who takes a second task after the end did nothing for it: they are told so, and given no code that might be paid."""
+    channel, door = door_of(study, "generic")
+    monkeypatch.setattr(type(channel), "retaken", lambda *_: False)
+    ends = {words: end for words, (end, outcome) in ENDS.items() if outcome and outcome != "full"}
+    assert len(ends) > 5
+    for words, end in ends.items():
+        with undone():
+            person = Person(channel, door)
+            end(person)
+            person.ways_back.clear()
+            for send in (
+                lambda person=person: person.get(person.link),
+                lambda person=person: person.post(person.link, START),
+            ):
+                send()
+                assert person.ways_back == {("RETURN_DONE-7K", "")} and person.path == person.link, words

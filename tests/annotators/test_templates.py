@@ -496,7 +496,7 @@ def ended(outcome, **more):
         ("screened_out", "You did nothing wrong."),
         ("failed_checks", "If you think that this is a mistake"),
         ("full", "No place was free"),
-        ("closed", "It takes no more answers."),
+        ("closed", "It was closed before you had sent any answers"),
     ],
 )
 def test_each_end_has_honest_words_and_can_be_reopened(outcome, words):
