@@ -39,6 +39,7 @@ def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
         prepared = kind.prepare(study, rows)
         there = kind.stored(study, prepared)
         _refuse_changes(kind, keys, prepared, there)
+        _refuse_new_images(kind, keys, prepared, there)
         new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in there]
         kind.model.objects.bulk_create(new)
         if new:
@@ -90,6 +91,16 @@ def _refuse_changes(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> N
         raise RowErrors(errors, 409)
 
 
+def _refuse_new_images(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+    errors = [
+        row_error(number, "media", "An image is imported in a zip; over REST only one that is there is sent back.")
+        for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1)
+        if key not in there and columns.get("media")
+    ]
+    if errors:
+        raise RowErrors(errors)
+
+
 def _field(kind: Kind) -> str:
     return kind.key[0].partition(".")[0]
 
@@ -130,7 +141,7 @@ def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
             errors.append(row_error(number, "system", f"The study has no system “{system}”."))
         if prompt not in prompts:
             errors.append(row_error(number, "prompt", f"The study has no prompt “{prompt}”."))
-        names = ("sample", "format", "text", "alt", "is_empty", "original", "language")
+        names = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
         columns = {"system": systems.get(system), "prompt": prompts.get(prompt), **_all_columns(Output, row, names)}
         prepared.append(columns)
     if errors:

@@ -135,7 +135,7 @@ class PromptSerializer(_Strict, serializers.ModelSerializer):
 
 
 class OutputSerializer(_Strict, serializers.ModelSerializer):
-    """An output. New ones are text, or empty; images come by the import of a zip."""
+    """An output. New ones are text, or empty; images come by the import of a zip. An image that is there may be sent back as it was read."""
 
     system = Name(source="system.name", max_length=100)
     prompt = Name(source="prompt.key", max_length=100)
@@ -148,8 +148,18 @@ class OutputSerializer(_Strict, serializers.ModelSerializer):
         # The rules about several columns are checked for all rows at once, by the one who stores them.
         validators = ()
 
+    def to_internal_value(self, data):
+        row = super().to_internal_value(data)
+        if isinstance(media := data.get("media"), str):
+            row["media"] = media  # compared with the stored row, never written
+        return row
+
     def validate(self, attrs):
-        if is_blank(attrs.get("text") or "") is not bool(attrs.get("is_empty")):
+        is_text = not is_blank(attrs.get("text") or "")
+        if attrs.get("media"):
+            if is_text or attrs.get("is_empty"):
+                raise serializers.ValidationError({"media": ["An image has no text and is not empty."]})
+        elif is_text is bool(attrs.get("is_empty")):
             raise serializers.ValidationError({"text": ["Give a text, or say is_empty; not both."]})
         return attrs
 

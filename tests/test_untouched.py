@@ -5,9 +5,11 @@ the columns of the models and the choices of each settings form. A new member of
 """
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from django import forms
@@ -15,19 +17,24 @@ from django.apps import apps
 from django.contrib import admin
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import QuerySet
 from django.test import RequestFactory
-from django.urls import reverse
+from django.urls import get_resolver, resolve, reverse
 
+from analysis import api_urls
 from analysis.report import checked_parameters
+from analysis.serializers import StudySerializer
 from annotators import sample
 from annotators.channels import REGISTRY as CHANNELS
 from annotators.models import OutcomePay, Recruitment
 from annotators.panels import rounds
 from annotators.panels.secrets import keep
-from studies import lifecycle
+from studies import audit, lifecycle
+from studies.admin.acts import ACTS
 from studies.blueprints import BLUEPRINTS, draft_of
-from studies.design import canonical, design_of
+from studies.bundle import bundle_text
+from studies.design import STUDY_FIELDS, canonical, design_of
 from studies.models import (
     Arm,
     Contrast,
@@ -46,6 +53,8 @@ from studies.scales import KINDS, read_scale
 from studies.stimuli import Preparation
 from tests import builders
 from tests.admin_pages import errors_of, forms_of, logged_in, press
+from tests.analysis.rest import api_of
+from tests.test_urls import addresses, filled, world  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
 
@@ -512,7 +521,8 @@ def test_an_amendment_without_a_change_makes_no_version(client, owner):
     study = hard_study(owner)
     # What only a launch would refuse is put right.
     study.contrasts.all().delete()
-    study.arms.update(wanted=None)
+    study.arms.update(wanted=None, domain="")
+    study.arms.get(name="second").systems.clear()
     builders.launched(study, owner)
     before = rows()
     for _ in range(2):
@@ -524,3 +534,206 @@ def test_an_amendment_without_a_change_makes_no_version(client, owner):
     assert not differences(before, rows()) and study.designs.count() == 1
     # The page of a launched study, with its members, is a form too.
     save_all(client, pages_of("studies/study"))
+
+
+# The other ways out and in
+
+
+def drafts(owner, media_root) -> list[Study]:
+    """A draft of each template with stimuli, the odd one, and one with images."""
+    made = [with_stimuli(draft_of(blueprint, owner), 1) for blueprint in BLUEPRINTS]
+    return [*made, hard_study(owner), builders.exposures_draft(media_root, owner=owner)]
+
+
+def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    made = drafts(owner, tmp_path)
+    assert len(made) > 2
+    for study in made:
+        before = rows()
+        text = client.get(reverse("bundle", args=[study.code])).content
+        assert not differences(before, rows())
+        file = SimpleUploadedFile("study.bundle.json", text)
+        response = client.post(reverse("bundle_upload"), {"file": file})
+        assert response.status_code == 302, response.content.decode()[-3000:]
+        again = Study.objects.latest("pk")
+        assert again.pk != study.pk and not differences(
+            {"": canonical(design_of(study))}, {"": canonical(design_of(again))}
+        )
+        assert bundle_text(again).encode() == text
+
+
+# What a clone has of its own: who it is, and its draw.
+OF_A_CLONE = {"title", "seed", "keeps_origin_out"}
+
+
+def test_a_clone(client, owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    for study in drafts(owner, tmp_path):
+        before = {name: row for name, row in rows().items() if not name.startswith("studies.AuditEvent")}
+        response = pressed(client, reverse("admin:studies_act", args=[study.pk, "clone"]), {"title"})
+        assert response.status_code == 302
+        copy = study.clones.get()
+        after = rows()
+        assert not differences(before, {name: row for name, row in after.items() if name in before})
+        own = [design_of(one) for one in (study, copy)]
+        assert {name for name in own[0]["study"] if own[0]["study"][name] != own[1]["study"][name]} <= OF_A_CLONE
+        for design in own:
+            design["study"] = {name: value for name, value in design["study"].items() if name not in OF_A_CLONE}
+        assert canonical(own[0]) == canonical(own[1])
+
+
+# Addresses that take a POST and are no resource that could be read and written back.
+ASKED_FOR = {
+    "api-studies": "makes a study (written back below)", "api-exclusions": "excludes people", "api-exclusion-reverse": "takes an exclusion back",
+    "api-payments": "writes down a payment", "api-analyses": "starts an analysis", "api-exports": "starts an export", "api-job": "cancels a job",
+    "api-archive": "starts an archive",
+}  # fmt: skip
+
+
+def test_what_is_read_over_rest_and_written_back(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    api = api_of(owner)
+    study, images = hard_study(owner), builders.exposures_draft(tmp_path, owner=owner)
+    written = set()
+    for pattern in api_urls.urlpatterns:
+        view = getattr(pattern.callback, "view_class", None)
+        methods = [method for method in ("put", "patch", "post", "delete") if hasattr(view, method)]
+        if not methods or pattern.name in ASKED_FOR:
+            continue
+        written.add(pattern.name)
+        for each in (study, images):
+            url = reverse(pattern.name, args=[each.code])
+            found = json.loads(api.get(url).body)
+            before = rows()
+            sent = found["results"] if isinstance(found, dict) and "results" in found else found
+            for method in methods * 2:
+                answer = api.send(method.upper(), url, sent)
+                assert answer.status_code == 200, (url, method, answer.body[:2000])
+                assert not differences(before, rows()), (url, method)
+    assert written >= {"api-study", "api-systems", "api-prompts", "api-outputs"}
+    assert set(ASKED_FOR) <= {pattern.name for pattern in api_urls.urlpatterns}
+    # The same once more, as a new study.
+    read = json.loads(api.get(reverse("api-study", args=[study.code])).body)
+    fields = StudySerializer().fields
+    writable = {name: read[name] for name in STUDY_FIELDS if not fields[name].read_only}
+    assert len(writable) > 20
+    made = json.loads(api.post(reverse("api-studies"), writable).body)
+    assert {name: made[name] for name in writable} == writable
+    again = Study.objects.get(code=made["code"])
+    assert {name: design_of(again)["study"][name] for name in writable} == {
+        name: design_of(study)["study"][name] for name in writable
+    }
+
+
+def test_an_image_is_sent_back_over_rest_and_never_made(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    study = builders.exposures_draft(tmp_path, owner=owner)
+    url, api = reverse("api-outputs", args=[study.code]), api_of(owner)
+    row = json.loads(api.get(url).body)["results"][0]
+    before = rows()
+    for changes, status, said in (
+        ({"sample": 7}, 400, "imported in a zip"),
+        ({"media": "0" * 64 + ".webp"}, 409, "another media"),
+        ({"text": "words"}, 400, "An image has no text"),
+        ({"is_empty": True}, 400, "An image has no text"),
+        ({"media": ""}, 400, "Give a text"),
+        ({"media": 3}, 400, "Give a text"),
+    ):
+        answer = api.post(url, [row | changes])
+        assert (answer.status_code, said in answer.body.decode()) == (status, True), (changes, answer.body)
+    assert not differences(before, rows())
+
+
+# Every form of the site
+
+
+# Pages whose forms hold what is stored, by the beginning of their address: an untouched one is sent here, and tested above with more values.
+HOLD = (
+    "admin/annotators/recruitment/<int:pk>/panel/ ", "admin/annotators/recruitment/<int:pk>/panel/rounds/", "admin/annotators/recruitment/<int:pk>/sample/",
+    "admin/annotators/recruitment/<path:object_id>/", "admin/studies/output/<path:object_id>/", "admin/studies/prompt/<path:object_id>/",
+    "admin/studies/section/<path:object_id>/", "admin/studies/study/<path:object_id>/", "studies/<uuid:code>/import/preparation/",
+    "admin/studies/study/<int:pk>/amend/",
+)  # fmt: skip
+# Pages whose forms ask for something that is then done, or made: pressing the button is the change.
+DO = {
+    "admin/analysis/apitoken/": "makes or revokes a token", "admin/analysis/codingsample/": "draws a sample, or codes",
+    "admin/annotators/assignment/": "excludes, releases, takes back", "admin/annotators/inquiry/": "preview, tries, inbox",
+    "admin/annotators/recruitment/add/": "makes a link", "admin/annotators/recruitment/<int:pk>/panel/appeal/": "answers an appeal",
+    "admin/annotators/recruitment/<int:pk>/panel/assignment/": "decides about work", "admin/annotators/recruitment/<int:pk>/panel/submission/": "decides about work",
+    "admin/annotators/recruitment/<int:pk>/panel/publish/": "publishes", "admin/annotators/recruitment/<int:pk>/panel/order/": "takes back an order",
+    "admin/annotators/recruitment/<int:pk>/pay/": "pays a bonus", "admin/annotators/recruitment/<int:pk>/rehearsal/": "plays a rehearsal",
+    "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
+    "admin/studies/section/<int:pk>/write/": "writes questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
+    "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
+    "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
+    "studies/bundle/": "reads a bundle",
+}  # fmt: skip
+
+
+def asked_routes(ids, study) -> Iterator[tuple[str, str]]:
+    """Each address of the site with ids of this study, and each section of it."""
+    for route in sorted(set(addresses(get_resolver()))):
+        if "studies/section/<" in route:
+            for section in study.sections.all():
+                yield route, "/" + re.sub(r"<(path:object_id|int:pk)>", str(section.pk), route)
+        elif "studies/output/<" in route:
+            yield (
+                route,
+                "/" + route.replace("<path:object_id>", str(Output.objects.filter(system__study=study).first().pk)),
+            )
+        elif "<slug:name>/do/" in route:
+            for name in ACTS:
+                yield route, "/" + route.replace("<int:pk>", str(study.pk)).replace("<slug:name>", name)
+        else:
+            yield route, filled(route, ids)
+
+
+def test_every_form_of_the_site_is_known_and_sent(world):  # noqa: F811 - the fixture
+    """A page with a new form fails here until somebody says whether the form holds what is stored."""
+    owner = world["people"]["owner"]
+    draft = hard_study(owner)
+    training = Section.objects.create(study=draft, position=20, protocol="humanlike", purpose="training", m=1)
+    assert training.pk
+    audit.record("edit", study=draft, by=owner)
+    root = logged_in(world["people"]["administrator"])
+    publishing = next(slug for slug, channel in CHANNELS.items() if channel.publishes)
+    settings = next(variants(CHANNELS[publishing].settings_form))
+    link = builders.promised(builders.recruitment(world["study"], publishing, pool="other", settings=settings))
+    keep(link, dict.fromkeys(CHANNELS[publishing].secrets, "s3cret"), owner)
+    rounds.plan(link, owner, people=3, round_places=1, lost_percent=0)
+    of_draft = world | {"study": draft, "door": builders.panel(draft, key="of-draft")}
+    of_link = world | {"door": link}
+    unknown, used, sent = [], set(), 0
+    for each, study in ((world, world["study"]), (of_draft, draft), (of_link, world["study"])):
+        for route, url in asked_routes(each, study):
+            if route.startswith(("api/", "docs/")) or route.endswith((".csv", ".json")):
+                continue  # no forms
+            if (each is of_link and "recruitment" not in route) or (each is of_draft and route.startswith("p/")):
+                continue  # the same page as in the first round
+            cache.clear()
+            page = root.get(url)
+            if page.status_code != 200 or page.streaming or "html" not in page.get("Content-Type", ""):
+                continue
+            for form in forms_of(page):
+                is_list = form.attrs.get("id") == "changelist-form"
+                if not form.is_post or not form.buttons or not set(form.inputs) - {None} or is_list:
+                    continue
+                # A form belongs to the address that it is sent to.
+                target = resolve(urlsplit(urljoin(url, form.attrs.get("action") or url)).path).route
+                held = next((one for one in HOLD if f"{target} ".startswith(one)), None)
+                done = any(target.startswith(one) for one in DO)
+                used.add(held)
+                if held is None:
+                    unknown += [] if done else [f"{target} on {route}"]
+                    continue
+                if "file" in form.inputs:  # a field for a file holds nothing
+                    continue
+                before = rows()
+                answer = press(root, url, form, form.buttons[0])
+                assert answer.status_code in (200, 302, 422), (url, answer.status_code, errors_of(answer))
+                assert not differences(before, rows()), (url, differences(before, rows()))
+                sent += 1
+    assert not unknown, sorted(set(unknown))
+    assert not (set(HOLD) - used), sorted(set(HOLD) - used)
+    assert sent > len(HOLD)

@@ -273,3 +273,29 @@ def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
     page.get_by_text("7 of 10").wait_for()
     Job.objects.filter(pk=job.pk).update(state="failed", error="There are not enough prompts.", ended_at=job.created_at)
     page.get_by_text("There are not enough prompts.").wait_for()
+
+
+def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_server, owner):
+    """Its rule holds a list, its texts have line breaks: what Chromium sends of them changes nothing."""
+    from studies.blueprints import BLUEPRINTS, draft_of
+    from studies.design import canonical, design_of
+
+    blueprint = next(one for one in BLUEPRINTS if "not_native" in one.text)
+    study = draft_of(blueprint, owner)
+    before, version = canonical(design_of(study)), study.version
+    for url in (f"studies/study/{study.pk}/change/", f"studies/section/{study.sections.first().pk}/change/"):
+        for _ in range(2):
+            page.goto(f"{live_server.url}/admin/{url}")
+            page.locator("input[name=_save]").last.click()
+            page.wait_for_load_state()
+            assert "saved" in page.locator(".messagelist").inner_text().lower()
+            study.refresh_from_db()
+            assert (canonical(design_of(study)), study.version) == (before, version)
+    page.goto(f"{live_server.url}/admin/studies/study/{study.pk}/change/")
+    options = page.locator("[name$=parameters-options]").first
+    assert options.input_value() == "yes"
+    # The same form does change what a person changes.
+    options.fill("yes, nearly")
+    page.locator("input[name=_save]").last.click()
+    page.wait_for_load_state()
+    assert study.exclusion_rules.get(rule="not_native").settings["options"] == ["yes", "nearly"]
