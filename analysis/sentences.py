@@ -168,10 +168,13 @@ def _apart(estimate: Envelope) -> str:
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
     if not both:
         return f" The comparison is between different annotators, not side by side: {judged}."
-    return (
-        f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; the {both} who judged both did so for "
-        "different prompts, or were too few for a comparison of their own."
+    beside = detail["n_annotators_side_by_side"]
+    who = (
+        f"{beside} judged both for the same prompt, too few for a test"
+        if beside
+        else "nobody judged both for the same prompt"
     )
+    return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {who}."
 
 
 def _too_few(estimate: Envelope) -> str:

@@ -118,7 +118,8 @@ class _TwoSamples:
         return np.stack([totals(labels, self.is_x, n), totals(labels, 1 - self.is_x, n)], axis=1)
 
     def described(self) -> dict[str, Any]:
-        """How many annotators and prompts each system has, and how many have ratings of both."""
+        """How many annotators and prompts each system has, how many have ratings of both, and how many annotators rated both for
+        the same prompt."""
         n_x, n_y = self.sizes
         found: dict[str, Any] = {"n_x": n_x, "n_y": n_y, "n_missing": self.n_missing}
         for name, labels in (("annotators", self.annotators), ("prompts", self.prompts)):
@@ -129,7 +130,11 @@ class _TwoSamples:
                 f"n_{name}_y": int(has[:, 1].sum()),
                 f"n_{name}_both": int(has.all(axis=1).sum()),
             }
-        return found
+        of_x, of_y = (
+            set(zip(*(labels[self.is_x == one].tolist() for labels in (self.annotators, self.prompts)), strict=True))
+            for one in (1, 0)
+        )
+        return found | {"n_annotators_side_by_side": len({annotator for annotator, _ in of_x & of_y})}
 
     def too_few(self, systems: tuple[str, str] = ("x", "y")) -> tuple[str, str] | None:
         """Status and reason where there is an estimate and no spread; None where there is one."""
