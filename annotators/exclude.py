@@ -67,9 +67,11 @@ def exclude(
         study = _locked(studies.pop())
         rows = list(with_exclusion(Assignment.objects.filter(pk__in=[one.pk for one in assignments])).order_by("pk"))
         if tests := [one for one in rows if one.origin == Assignment.Origin.TEST]:
-            raise NotNow(f"{tests[0]} is a try: tries are never counted.")
+            raise NotNow(f"{tests[0]} is a try: tries are never counted. Choose the others alone.")
         if unfinished := [one for one in rows if not one.submitted_at]:
-            raise NotNow(f"{unfinished[0]} is not submitted: there is nothing to leave out yet.")
+            raise NotNow(
+                f"{unfinished[0]} is not submitted: there is nothing to leave out yet. Choose the others alone."
+            )
         new = [one for one in rows if not one.is_excluded]
         made = Exclusion.objects.bulk_create(
             Exclusion(assignment=one, reason=reason, note=note.strip(), by=by) for one in new
@@ -103,7 +105,7 @@ def became_of_places(study: Study, n: int, is_reopened: bool) -> str:
 def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Take an exclusion back. What was decided stays on record."""
     if exclusion.reverses_id:
-        raise NotNow("That is the taking back of an exclusion, not one.")
+        raise NotNow("That is the taking back of an exclusion, not one. Exclude the assignment once more instead.")
     try:
         with transaction.atomic():
             made = Exclusion.objects.create(
@@ -112,7 +114,7 @@ def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
             assignment = exclusion.assignment
             audit.record("reverse exclusion", study=assignment.study, by=by, assignment_code=assignment.code)
     except IntegrityError:
-        raise NotNow("It was taken back already.") from None
+        raise NotNow("It was taken back already: the assignment counts. You need not do anything.") from None
     return made
 
 
@@ -142,7 +144,9 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
     with transaction.atomic():
         study = _locked(study.pk)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
-            raise NotNow("Places can be opened while a study is launched or paused.")
+            raise NotNow(
+                f"Places can be opened while a study is launched or paused, and it is {study.state}. Exclude without opening the place again."
+            )
         Assignment.objects.filter(pk__in=[one.pk for one in assignments]).update(replaced_at=Now())
         batches = study.batches.filter(number__lt=TEST_NUMBERS)
         if batches.filter(number__gte=study.open_to).exists():
@@ -185,5 +189,7 @@ def release_place(assignment: Assignment, by) -> None:
     """Give an unfinished assignment's place back, as if its person had returned it."""
     with transaction.atomic():
         if not release(assignment.pk, Released.RETURNED):
-            raise NotNow("There is no place to give back: it was submitted or released before.")
+            raise NotNow(
+                "There is no place to give back: it was submitted or released before. You need not do anything."
+            )
         audit.record("release", study=assignment.study, by=by, assignment_code=assignment.code)

@@ -56,7 +56,7 @@ def _assignment(study: Study, arm: Arm | None) -> Assignment:
     batches = study.batches.filter(number__lt=TEST_NUMBERS)
     batch = (batches.filter(arm=arm) if arm else batches).order_by("number").first()
     if batch is None:
-        raise NotNow("No batch is drawn for this arm.")
+        raise NotNow("No batch is drawn for this arm: choose another arm.")
     return Assignment.objects.create(
         study=study, batch=batch, annotator=annotator_of(POOL, ""), origin=Assignment.Origin.TEST, seed=SEED,
         design=study.designs.order_by("version").last(), started_at=Now(),

@@ -23,18 +23,17 @@ POOL = "test"
 def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
     """The first batch that the draft's design draws, of this arm if one is named. Raises NotNow with what is missing."""
     if not study.arms.exists():
-        raise NotNow("There is no arm.")
+        raise NotNow("There is no arm: add one under Arms.")
     if strange := [s for s in study.sections.all() if s.protocol not in REGISTRY]:
-        raise NotNow(f"The protocol {strange[0].protocol} is not installed.")
+        raise NotNow(
+            f"The protocol {strange[0].protocol} of section {strange[0].position} is not installed: install it, or delete the section."
+        )
     try:
-        for batch in Drawing(study).batches():
-            if arm is None or batch.arm_id == arm.pk:
-                return batch
+        return next(batch for batch in Drawing(study).batches() if arm is None or batch.arm_id == arm.pk)
     except PoolSpent as spent:
         shown = ("arms", "prompts", "outputs", "systems", "contrasts")
         found = (problem.text for problem in problems(study) if problem.is_blocking and problem.field in shown)
         raise NotNow(next(found, str(spent))) from None
-    raise NotNow("No batch is drawn for this arm.")
 
 
 @transaction.atomic
@@ -72,7 +71,7 @@ def _renumber(made) -> None:
 def try_out(study: Study, by, arm: Arm | None = None) -> Assignment:
     """A try of this researcher, to be answered on the annotators' own pages."""
     if study.archived_at:
-        raise NotNow("The study is archived.")
+        raise NotNow("The study is archived: bring it back first.")
     return make_test(study, arm)
 
 

@@ -144,7 +144,7 @@ def delete_draft(study: Study, by=None) -> str:
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if study.state != Study.State.DRAFT:
-            raise lifecycle.NotNow("Only a draft can be deleted.")
+            raise lifecycle.NotNow("Only a draft can be deleted. Close this study and archive it instead.")
         if study.audit_events.exists() or study.clones.exists():
             lifecycle.archive(study, by)
             return "archived"
@@ -176,5 +176,5 @@ def restore(study: Study, by=None) -> None:
     """Bring an archived study back into the lists."""
     with transaction.atomic():
         if not Study.objects.filter(pk=study.pk, archived_at__isnull=False).update(archived_at=None):
-            raise lifecycle.NotNow("The study is not archived.")
+            raise lifecycle.NotNow("The study is not archived: it is in the list already.")
         audit.record("restore", study=study, by=by)

@@ -352,12 +352,12 @@ def _form_problems(section) -> Iterator[Problem]:
         return
     questions = list(section.questions.all())
     if not questions:
-        yield Problem(f"{where} asks nothing.", "sections")
+        yield Problem(f"{where} asks nothing: add a question.", "questions")
     for question in questions:
         try:
             read_scale(question.scale)
         except (ValueError, TypeError, KeyError) as error:
-            yield Problem(f"{where}, question {question.key}: {error}", "sections")
+            yield Problem(f"{where}, question {question.key}: {error}", "questions")
     if protocol.settings_form is not None:
         form = protocol.settings_form(data=settings_data(protocol, section.settings))
         for name, errors in form.errors.items():

@@ -28,6 +28,11 @@ AMENDABLE = {
 }
 
 
+AMENDED_WHEN = (
+    "A launched or paused study can be amended; a draft is simply edited. A closed study does not change: clone it."
+)
+
+
 class NotNow(Exception):
     """The study is not in a state for this; the message is for the researcher."""
 
@@ -63,7 +68,9 @@ def request_launch(study: Study, by=None, acknowledged: Iterable[str] = ()):
     with transaction.atomic():
         study = _locked(study)
         if study.state != Study.State.DRAFT:
-            raise NotNow("Only a draft can be launched.")
+            raise NotNow(
+                f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
+            )
         if found := standing_problems(study, acknowledged):
             raise NotReady(found)
         # One launch at a time; when it failed, the next request is a new one.
@@ -96,7 +103,9 @@ def launch(
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.DRAFT, Study.State.LAUNCHING):
-            raise NotNow("Only a draft can be launched.")
+            raise NotNow(
+                f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
+            )
         for clear in before_launch:
             clear(study)
         study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
@@ -122,7 +131,9 @@ def freeze(study: Study, by=None) -> Study:
     with transaction.atomic():
         study = _locked(study)
         if study.state != Study.State.DRAFT:
-            raise NotNow("Only a draft can be frozen.")
+            raise NotNow(
+                f"Only a draft can be frozen, and the study is {study.state}. Clone it, and import the answers into the copy."
+            )
         if found := list(unreadable(study)):
             raise NotReady(found)
         for clear in before_launch:
@@ -166,7 +177,9 @@ def draw_more(study: Study, places: int, by=None) -> int:
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
-            raise NotNow("Batches can be added while a study is launched or paused.")
+            raise NotNow(
+                f"Batches can be added while a study is launched or paused, and it is {study.state}. Clone it to collect more."
+            )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
         open_now = open_places(study)
         if study.cap is not None and open_now + places > study.cap:
@@ -216,7 +229,9 @@ def close(study: Study, by=None, reason: str = "") -> None:
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
-            raise NotNow("Only a launched study can be closed.")
+            raise NotNow(
+                f"Only a launched study can be closed, and this one is {study.state}. You need not do anything."
+            )
         _set_state(study, Study.State.CLOSING, closing_at=Greatest("launched_at", Now()))
         audit.record("close", study=study, by=by, reason=reason)
 
@@ -237,7 +252,9 @@ def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) 
     with transaction.atomic():
         study = _locked(study)
         if study.state != before:
-            raise NotNow(f"The study is {study.state}, not {before}.")
+            raise NotNow(
+                f"The study is {study.state}, not {before}: somebody may have changed it meanwhile. Load its page again."
+            )
         _set_state(study, after, **columns)
         audit.record(verb, study=study, by=by)
 
@@ -264,7 +281,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
     from .models import Arm, Item, Question
 
     if not reason.strip():
-        raise NotNow("Say why.")
+        raise NotNow("Say why: the reason is kept with the new version of the design.")
     querysets = {
         "study": Study.objects.filter(pk=study.pk),
         "arm": Arm.objects.filter(study=study),
@@ -274,7 +291,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
     with transaction.atomic(), amending():
         study = _locked(study)
         if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
-            raise NotNow("A launched or paused study can be amended; a draft is simply edited.")
+            raise NotNow(AMENDED_WHEN)
         latest = study.designs.order_by("version").last()
         retired = []
         for kind, rows in changes.items():
@@ -295,7 +312,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
         study = Study.objects.get(pk=study.pk)
         text = canonical(design_of(study))
         if sha256_of(text) == latest.sha256:
-            raise NotNow("Nothing would change.")
+            raise NotNow("Nothing would change: change at least one value, or leave the design as it is.")
         design = Design.objects.create(
             study=study, version=latest.version + 1, canonical=text, sha256=sha256_of(text), by=by, reason=reason
         )
@@ -329,7 +346,7 @@ def _refuse_lower_pay(selected, columns) -> None:
     for own, studys in selected.values_list("reward", "study__reward"):
         before, after = (studys if reward is None else reward for reward in (own, columns["reward"]))
         if (before or 0) > (after or 0):
-            raise NotNow("Pay can only rise once a study is launched.")
+            raise NotNow("Pay can only rise once a study is launched: enter at least what was promised.")
 
 
 def unblind(study: Study, by=None, reason: str = "") -> None:
@@ -337,7 +354,7 @@ def unblind(study: Study, by=None, reason: str = "") -> None:
     with transaction.atomic():
         study = _locked(study)
         if study.state == Study.State.DRAFT or study.unblinded_at:
-            raise NotNow("There is nothing to unblind.")
+            raise NotNow("There is nothing to unblind: the study is a draft, or its outcomes are shown already.")
         Study.objects.filter(pk=study.pk).update(unblinded_at=Now())
         audit.record("unblind", study=study, by=by, reason=reason)
 
@@ -347,6 +364,8 @@ def archive(study: Study, by=None) -> None:
     with transaction.atomic():
         study = _locked(study)
         if study.state not in (Study.State.DRAFT, Study.State.CLOSED):
-            raise NotNow("Close the study first.")
+            raise NotNow(
+                f"Close the study first: only a draft or a closed study can be archived, and this one is {study.state}."
+            )
         Study.objects.filter(pk=study.pk).update(archived_at=Now())
         audit.record("archive", study=study, by=by)

@@ -9,7 +9,7 @@ from django import forms
 from django.db.models import Count, Q
 
 from .models import System
-from .protocols import DrawnItem, Pool, PoolSpent, Problem, arms_of
+from .protocols import DrawnItem, Pool, PoolSpent, Problem
 
 Pair = tuple[int, int]
 CHOICES = [
@@ -128,14 +128,6 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
         yield Problem(missing.get(settings["pairs"], words), "contrasts")
     for name in unknown_names(study, settings["order"]):
         yield Problem(f"The order of the systems names {name}, which is none of the study's.", "settings")
-    ready_made = study.batches.filter(origin="imported").exists()
-    for arm in () if ready_made else arms_of(section):
-        of_arm = {one.pk for one in arm.systems.all()}
-        mine = [system for system in systems if system in of_arm]
-        if mine and pairs and not pairs_shown(section, settings, mine):
-            yield Problem(
-                f"Arm {arm.name} shows no two systems side by side: give it both systems of a pair that this section shows.", "arms"
-            )  # fmt: skip
     planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
     for contrast in planned:
         if contrast.section_id in (None, section.pk) and frozenset((contrast.x_id, contrast.y_id)) not in pairs:

@@ -84,9 +84,15 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> L
             ignored.append(column)
     if "annotator" not in cells:
         found = ", ".join(columns)
-        problem = problem or f"no column annotator; the columns found are: {found[:500]}."
+        problem = problem or (
+            f"no column annotator; the columns found are: {found[:500]}. If another column names the annotator, write its name under "
+            f"“Columns that have other names in the file”: annotator = {columns[0][:50] if columns else 'worker'}."
+        )
     if not problem and not any(name in cells for name in (*ANSWERS, "label")):
-        problem = f"no column holds an answer: {', '.join(ANSWERS)}."
+        problem = (
+            f"no column holds an answer ({', '.join(ANSWERS)}); the columns found are: {', '.join(columns)[:500]}. A file has a row for each "
+            f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
+        )
     places = sorted((name.partition(":")[2], column) for name, column in cells.items() if PLACES.fullmatch(name))
     return Layout(cells, tuple(places), tuple(ignored), problem)
 

@@ -107,8 +107,6 @@ def _rows(path: Path, filename: str, how: Options, report: Report, progress: Pro
         report.rows = answers.count
     if answers.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(answers.ignored))
-    if not report.rows and report.is_sound:
-        report.problems.add(None, None, "The file holds no answer.")
     return found
 
 

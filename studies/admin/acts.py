@@ -73,7 +73,7 @@ class Act:
 
 def _pause(study, user, cleaned):
     lifecycle.pause(study, user)
-    return "The study is paused: nobody new comes in.", ""
+    return "The study is paused: nobody new comes in until you resume it.", ""
 
 
 def _resume(study, user, cleaned):
@@ -99,7 +99,7 @@ def _unblind(study, user, cleaned):
 
 def _clone(study, user, cleaned):
     copy = copying.clone(study, user, cleaned["title"])
-    return "This is the copy: a draft with the same design and a new seed.", reverse(
+    return "This is the copy: a draft with the same design and a new seed. Look at its target and its cap where you change the design.", reverse(
         "admin:studies_study_change", args=[copy.pk]
     )
 
@@ -232,7 +232,10 @@ def do(request, site, pk, name):
     study = study_or_404(request, pk, act.roles if act else LOOK)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if act is None or not act.is_offered(study):
-        messages.warning(request, f"That cannot be done now: the study is {_standing(study)}.")
+        messages.warning(
+            request,
+            f"That cannot be done now: the study is {_standing(study)}. The buttons below say what can be done.",
+        )
         return HttpResponseRedirect(home)
     initial = {"title": f"Copy of {study.title}"[:200]}
     form = act.form(request.POST or None, initial=initial) if request.method == "POST" else act.form(initial=initial)
@@ -424,7 +427,7 @@ def amend(request, site, pk):
     study = study_or_404(request, pk, EDIT)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if study.state not in (State.LAUNCHED, State.PAUSED):
-        messages.warning(request, "A launched or paused study can be amended; a draft is simply edited.")
+        messages.warning(request, lifecycle.AMENDED_WHEN)
         return HttpResponseRedirect(home)
     form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)
     differences = None

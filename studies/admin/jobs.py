@@ -151,7 +151,11 @@ class JobAdmin(ReadOnly):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self._may_cancel(request, job):
-            messages.warning(request, "This has ended already.")
+            messages.warning(request, "This has ended already, so there is nothing to cancel.")
         elif jobs.cancel(job):
-            messages.info(request, "It will stop at its next step. What was done so far is undone.")
+            job.refresh_from_db()
+            if job.ended_at:
+                messages.info(request, "It is cancelled. It had not begun, so nothing was done.")
+            else:
+                messages.info(request, "It will stop at its next step. What was done so far is undone.")
         return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))

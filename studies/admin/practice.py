@@ -85,7 +85,9 @@ def page(request, pk):
     if request.method == "POST":
         study_or_404(request, study.pk, EDIT)
         if not study.is_draft:
-            messages.warning(request, "The study is launched: its practice items do not change.")
+            messages.warning(
+                request, "The study is launched: its practice items do not change. Clone it to change them."
+            )
             return HttpResponseRedirect(here)
         if "delete" in request.POST:
             return _deleted(request, section, here)

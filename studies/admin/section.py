@@ -411,7 +411,7 @@ class SectionAdmin(Scoped):
         study_or_404(request, section.study_id, EDIT)
         home = reverse("admin:studies_section_change", args=[section.pk])
         if not section.study.is_draft:
-            messages.warning(request, "The study is launched: its questions do not change.")
+            messages.warning(request, "The study is launched: its questions do not change. Clone it to ask others.")
             return HttpResponseRedirect(home)
         if request.method != "POST":
             return HttpResponseRedirect(home)

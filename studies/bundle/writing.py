@@ -55,7 +55,7 @@ def _image(name: str) -> str:
         return b64encode(path_of(Path(settings.MEDIA_ROOT), name).read_bytes()).decode("ascii")
     except (OSError, ImageRefused) as error:
         raise BundleIncomplete(
-            f"The image {name} is not among the stored images: the study cannot be exported whole."
+            f"The image {name} is not among the stored images: the study cannot be exported whole. Restore the file from a backup, or import it again."
         ) from error
 
 

@@ -293,7 +293,7 @@ class Plan:
                 report.problems.add(
                     row,
                     "system",
-                    f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); allow new systems, or mend the name.",
+                    f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Make systems that the study does not have yet”.",
                 )
         if self.gathering:
             self.gathering.finish(report, self.standing.batches, set(self.systems))
@@ -306,8 +306,8 @@ class Plan:
             report.problems.add(
                 first.row,
                 None,
-                f"{first.what} stands in the study with other content, and so do {report.changes_count - 1:,} more; allow "
-                "changed content to be replaced, or leave it out.",
+                f"{first.what} stands in the study with other content, and so do {report.changes_count - 1:,} more; tick "
+                "“Replace what the study holds with other content”, or leave it out.",
             )
         self._find_missing()
         self._add_findings()

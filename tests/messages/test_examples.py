@@ -193,7 +193,7 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
 def _estimate(value, low, high, **more):
     return {
         "estimate": value, "interval": {"low": low, "high": high, "level": 0.95}, "test": None, "n": 9, "unit": "annotator", "reason": "",
-        "status": "ok", "detail": {}, "effect": None, "analysis": "x", "mode": "recommended", "settings": {
+        "status": "ok", "warnings": [], "detail": {}, "effect": None, "analysis": "x", "mode": "recommended", "settings": {
             "contrast": {
                 "key": "k", "x": "a", "y": "b", "section": 1, "role": "primary", "criterion": "", "is_planned": True, "margin": None,
                 "expected": "", "family": "",

@@ -192,7 +192,7 @@ def test_an_unknown_system_is_one_problem_however_often_it_stands(study, put):
     before = rows_of(study)
     report = put(table([*LONG, long("p1", "zoe", "x"), long("p2", "zoe", "y")]))
     assert [str(problem) for problem in report.problems] == [
-        "row 6, column “system”: the study has no system “zoe” (in 2 rows); allow new systems, or mend the name."
+        "row 6, column “system”: the study has no system “zoe” (in 2 rows); correct the name, or tick “Make systems that the study does not have yet”."
     ]
     assert rows_of(study) == before
     assert sound(put(table([*LONG, long("p1", "zoe", "x")]), creates_systems=True)).counts["systems"].new == 1

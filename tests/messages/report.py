@@ -1,0 +1,136 @@
+"""The lines of a report: what a reader must know before the numbers, and why nothing was concluded."""
+
+from types import SimpleNamespace
+
+from django.utils import timezone
+
+from analysis import inconclusive
+from analysis.report import build_report
+from annotators.exclude import exclude
+from annotators.models import PageVisit
+from studies import audit, lifecycle
+from studies.models import Study
+from tests import builders
+from tests.analysis.answers import answer
+
+from .lines import NOTHING, Shown
+
+NOTICES, WHY = "analysis/report:_notices", "analysis/inconclusive:why"
+
+
+def study_of(n=3, seconds=1200, **columns):
+    study = builders.spa_draft(target_n=6, with_surveys=False, with_rating=False, **columns)
+    study = builders.launched(study)
+    answer(study, n, seconds=seconds)
+    return study
+
+
+def notices(*changes, make=study_of, closes=True, **parameters):
+    def scenario():
+        study = make()
+        for change in changes:
+            change(study)
+        if closes:
+            lifecycle.close(study)
+            lifecycle.finish(study)
+        found = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, **parameters})
+        return [Shown(notice["text"]) for notice in found["notices"]] + [Shown(found["no_conclusion"])]
+
+    return scenario
+
+
+def amended(study):
+    lifecycle.amend(study, {"study": {None: {"contact": "other@example.org"}}}, reason="A new address.")
+
+
+def retired(study):
+    item = study.items.order_by("pk").first()
+    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="It is broken.")
+
+
+def withdrawn(study):
+    study.assignments.filter(pk=study.assignments.first().pk).update(withdrawn_at=timezone.now())
+
+
+def decided(study):
+    audit.record("decide", study=study)
+
+
+def left_out(study):
+    exclude(list(study.assignments.all()), "too_fast", builders.user())
+
+
+def by_open_link():
+    study = study_of(0)
+    answer(study, 2, recruitment=builders.recruitment(study), trust="open")
+    return study
+
+
+def hurried():
+    """Everybody took one second."""
+    return study_of(6, rules=[("too_fast", {})], seconds=1)
+
+
+def with_unseen_image():
+    study = study_of()
+    PageVisit.objects.create(
+        assignment=study.assignments.first(), key="s1.read", recorded_at=timezone.now(), shown_at=None, unseen="i1.A"
+    )
+    return study
+
+
+def with_tau():
+    return study_of(6, both=True, rules=[("incoherent", {"tau": 0.1})])
+
+
+def one_order():
+    return study_of(6, both=False)
+
+
+def rows(*named, kept=True):
+    """Answers about these systems, each by one annotator."""
+    import pandas as pd
+
+    found = [
+        {"annotator": n, "system": name, "chosen_system": None, "x": None, "y": None, "is_kept": kept}
+        for n, name in enumerate(named)
+    ]
+    return pd.DataFrame(found, columns=["annotator", "system", "chosen_system", "x", "y", "is_kept"])
+
+
+def why(submitted=6, kept=6, answers=(), problems=(), together=False):
+    def scenario():
+        pair = [SimpleNamespace(x_id=1, x=SimpleNamespace(name="alpha"), y=SimpleNamespace(name="beta"))]
+        found = rows(*answers)
+        if together:
+            found["annotator"] = 1
+        return [Shown(inconclusive.why(pair, submitted, kept, found, problems))]
+
+    return scenario
+
+
+LINES = {
+    NOTICES: [
+        ("excludes 6 of 6 annotators who submitted", "look at the rule's settings", notices(make=hurried)),
+        ("1 page was answered without seeing an image", NOTHING, notices(make=with_unseen_image)),
+        ("The answers are those of robots alone", NOTHING, notices(origins=["robot"])),
+        ("The design was amended (version 1: 3 assignments; version 2: 0 assignments)", NOTHING, notices(amended)),
+        ("1 item was retired by an amendment", NOTHING, notices(retired)),
+        ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
+        ("1 assignment was withdrawn by the annotator and left out", NOTHING, notices(withdrawn)),
+        ("The study closed itself by its stopping rule; 3 annotators had come, its budget was 6", NOTHING, notices(decided)),
+        ("3 of the 6 annotators that the study aims at are there", "intervals are wider", notices()),
+        ("The exclusion rules left nobody, so nothing can be estimated", "says how many each rule found", notices(left_out)),
+        ("looks at outcomes. It is applied to the paper's estimates", NOTHING, notices(make=with_tau)),
+        ("from one order of naming: they are biased downwards", "No claim may rest on them", notices(make=with_tau)),
+        ("Some pairs were asked in one direction only", NOTHING, notices(make=one_order)),
+    ],
+    WHY: [
+        ("nobody has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
+        ("the exclusion rules left out all 6 submitted assignments", "check whether a rule", why(kept=0)),
+        ("the analysis of the protocol spa did not run", "names the reason", why(problems=[{"row": "protocol spa"}])),
+        ("6 submitted assignments are in it, but no answer to a question of a live section", "Check in the list of assignments", why()),
+        ("nobody among them judged both systems of a planned pair (alpha and beta)", "show both to the same annotators", why(answers=["alpha", "beta"])),
+        ("do not estimate what the comparisons name", "plan comparisons of those quantities", why(answers=["alpha", "beta"], together=True)),
+    ],
+}  # fmt: skip
