@@ -54,6 +54,10 @@ class Closed(NotStored):
     """The assignment takes no answers any more: it was submitted, withdrawn or ended, or it never had a place."""
 
 
+class AlreadyStored(NotStored):
+    """A draft of a page that is recorded, with nothing in it that is not stored."""
+
+
 class TooLong(NotStored):
     """A draft is larger than what is kept of one."""
 
@@ -482,7 +486,7 @@ def typed_in(data: QueryDict) -> dict[str, list[str]]:
 
 
 def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
-    """Keep what was typed on a page that is not recorded. Raises NotStored, unless all of it is recorded already."""
+    """Keep what was typed on a page that is not recorded. Raises NotStored."""
     kept = {
         _storable(name): [_storable(value) for value in values] for name, values in data.lists() if name not in CONTROLS
     }
@@ -506,7 +510,7 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
             if typed_in(data):
                 asks = step.protocol.asks(step.page)
                 _replayed(standing, step, asks, read_page(step, asks, data))
-            return
+            raise AlreadyStored
         if not fits:
             raise TooLong
     else:

@@ -1,6 +1,7 @@
 // How long the place is kept. The server sends words and a length of time; a time of day is made here, for clocks differ.
 const WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
 const ENDED = "Your part of the study has ended. Reload this page to see how.";
+const find = (html, selector) => new DOMParser().parseFromString(html, "text/html").querySelector(selector);
 
 // Gives a function that takes what a saved draft is answered.
 export function watch(line, say, clock, answers) {
@@ -22,7 +23,7 @@ export function watch(line, say, clock, answers) {
 
   // False where the answer says nothing of a place. A change is said aloud, once.
   function renew(html) {
-    const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("#kept");
+    const fresh = find(html, "#kept");
     if (!fresh) return false;
     const isNew = fresh.dataset.state !== line.dataset.state;
     Object.assign(line.dataset, fresh.dataset);
@@ -66,8 +67,9 @@ export function watch(line, say, clock, answers) {
   button.addEventListener("click", async (event) => {
     event.preventDefault();
     const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
-    if (!reply?.ok) say("Not possible now. Try again.", true);
-    else if (!renew(await reply.text())) say(ENDED, true);
+    const html = await reply?.text().catch(() => "") || "";
+    if (!reply?.ok) say(find(html, "#refused")?.textContent || "Not possible now. Try again.", true);
+    else if (!renew(html)) say(ENDED, true);
     else if (isOver()) say("More time is not possible. " + line.textContent, true);
     else say("You have more time now.");
   });

@@ -20,6 +20,7 @@ from ..prepared import insert_lightly
 from ..record import (
     DRAFT_LIMIT,
     OF_NEW_VISIT,
+    AlreadyStored,
     Closed,
     Conflict,
     Elsewhere,
@@ -130,6 +131,7 @@ def _to_be_corrected(request, standing: Standing, step: Step, visit: PageVisit |
 
 # Why answers were not stored, beside Conflict and Closed, whose words depend on more.
 REASONS: dict[type[NotStored], str] = {
+    AlreadyStored: "This page is stored already. Reload it to see how.",
     Elsewhere: "Another page has to be answered before this one. Please copy what you want to keep, and use it when this page comes.",
     NoSuchPage: "There is no such page in your part of this study. The address may be wrong, or from an earlier time.",
     TooLong: f"This is more than can be saved as a draft ({DRAFT_LIMIT:,} characters). Please make it shorter.",
@@ -160,6 +162,8 @@ def _not_stored(request, code: str, key: str, refusal: NotStored):
         step = as_shown(step, visit)
         asks = step.protocol.asks(step.page)
     typed = typed_on(asks, request.POST)
+    if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
+        return to_page(code, key)
     if isinstance(refusal, Conflict):
         return page_response(request, standing, step, visit, status=409, is_conflict=True, typed=typed)
     if isinstance(refusal, TooLong):

@@ -159,7 +159,9 @@ def assert_kept(response, assignment: Assignment, key: str, data: dict, where) -
     """Stored, or shown with the reason. Says which."""
     typed = typed_in(data)
     fresh = Assignment.objects.get(pk=assignment.pk)
-    if response.status_code in (204, 302):
+    # A saved draft is answered with the line of the place, which is no page.
+    is_saved = response.status_code == 200 and b"<html" not in response.content
+    if response.status_code == 302 or is_saved:
         assert not typed or is_stored(fresh, key, typed), (where, response.status_code, typed)
         return "stored"
     assert response.status_code in (404, 409, 422, 500, 503), (where, response.status_code)
@@ -414,7 +416,7 @@ def all_below(cls) -> set[type]:
 def test_whatever_is_sent_in_whatever_state_is_stored_or_shown_again(refusals):
     came = walk_through(cells(FEW_BODIES), refusals)
     assert sum(came.values()) > 800 and {outcome for outcome, _ in came} == {"stored", "shown"}
-    assert {status for _, status in came} == {204, 302, 409, 422}
+    assert {status for _, status in came} == {200, 302, 409, 422}
 
 
 @pytest.mark.parametrize("state", FULL_STATES)

@@ -535,7 +535,7 @@ def test_the_second_window_learns_that_the_page_is_answered(visit):
     second.locator("[data-has-range]").first.fill("99")
     second.wait_for_selector(".unsaved :text('This page was answered before')")
     second.locator("[name=go]").click()
-    second.wait_for_selector("text=This page was answered before")
+    second.wait_for_selector("h2:text('This page was answered before')")
     assert second.locator("#s2-q1").input_value() == "0" and second.locator("#s2-q1").is_disabled()
 
 

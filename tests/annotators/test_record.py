@@ -12,7 +12,17 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import Closed, Conflict, Elsewhere, NoSuchPage, TooLong, record_page, save_draft, standing_of
+from annotators.record import (
+    AlreadyStored,
+    Closed,
+    Conflict,
+    Elsewhere,
+    NoSuchPage,
+    TooLong,
+    record_page,
+    save_draft,
+    standing_of,
+)
 from annotators.views.whose import assignment_on_page
 from studies import lifecycle
 from studies.models import Batch
@@ -298,8 +308,9 @@ def test_a_draft_of_a_recorded_page_that_says_what_is_stored_is_no_conflict(stud
     _, _, asks = open_page(assignment)
     sent = form(**plausible(asks, random.Random(3)))
     record_page(fresh(assignment), "s2.ask", sent)
-    save_draft(fresh(assignment), "s2.ask", sent)
-    save_draft(fresh(assignment), "s2.ask", form(active="3"))
+    for draft in (sent, form(active="3")):
+        with pytest.raises(AlreadyStored):
+            save_draft(fresh(assignment), "s2.ask", draft)
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft is None
 
 

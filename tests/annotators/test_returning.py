@@ -416,7 +416,7 @@ def test_the_other_tab_is_told_that_the_study_was_left(study):
     assert saved.status_code == 200 and b'id="kept"' in saved.content
     client.post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
     told = client.post(page, {"save": "auto", "s2.q1": "6"})
-    assert told.status_code == 409 and "You have left the study" in told.content.decode()
+    assert told.status_code == 409 and "You have left this study" in told.content.decode()
     assert client.get(page)["Location"] == f"/p/{mine.code}/done/"
 
 
@@ -430,7 +430,7 @@ def test_autosave_says_why_it_did_not_save(study):
     stored = submitted(study, "a", until="s2.ask")
     assert "stored already" in told(stored, "s2.read", {}).content.decode()
     too_long = told(stored, "s2.ask", {"s2.q1": "x" * 200_001})
-    assert too_long.status_code == 409 and "too long" in too_long.content.decode()
+    assert too_long.status_code == 422 and "more than can be saved" in too_long.content.decode()
     out = claimed(study, "b")
     client.get(f"/p/{out.code}/s1/")
     assign.release(out.pk, Released.SCREENED_OUT)
