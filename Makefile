@@ -7,8 +7,10 @@ HEVAL := $(BIN)/python -m heval_site.cli
 export HEVAL_HOME ?= $(CURDIR)/state
 # What asks the database in its own way: places, answers, pay, guards, drawing, jobs, imports, exports, snapshots, the report.
 POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_import_answers.py tests/annotators/test_indexes.py tests/annotators/test_races.py \
+	tests/annotators/test_ids_migration.py tests/annotators/test_images.py tests/annotators/test_lost_visits.py \
+	tests/annotators/test_places.py \
 	tests/annotators/test_prepared.py tests/annotators/test_record.py tests/annotators/test_settle.py tests/annotators/test_tasks.py tests/pay/test_book.py \
-	tests/panels/test_orders.py tests/panels/test_reconcile.py tests/verdicts \
+	tests/panels/test_orders.py tests/panels/test_reconcile.py tests/panels/test_traces_of_people.py tests/verdicts \
 	tests/heval_site --ignore=tests/heval_site/test_rehearsal.py \
 	tests/studies/test_bundle.py tests/studies/test_constraints.py tests/studies/test_draw.py tests/studies/test_guards.py \
 	tests/studies/test_jobs.py tests/studies/test_lifecycle.py tests/analysis/test_archive.py tests/analysis/test_exclusions.py \
