@@ -12,7 +12,7 @@ NOTHING = "No planned comparison could be estimated: "
 def why(
     contrasts: Sequence[Any], submitted: int, kept: int, rows: "DataFrame", problems: Iterable[Mapping[str, Any]]
 ) -> str:
-    """The cause, as the sentence that stands in place of the conclusions. '' where no comparison is planned.
+    """The cause, as the sentence that takes the place of the conclusions. '' where no comparison is planned.
 
     ``rows``: the live answers of those who submitted, with ``is_kept``.
     """
@@ -45,7 +45,7 @@ def why(
         )
     return (
         f"{NOTHING}{_assignments(kept)} with answers about these systems, but the protocols of the live sections do not estimate what the "
-        "comparisons name. What was measured stands below; plan comparisons of those quantities in a clone of the study."
+        "comparisons name. What was measured is below; plan comparisons of those quantities in a clone of the study."
     )
 
 

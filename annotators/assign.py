@@ -153,7 +153,7 @@ def claim_batch(
             )
         if _place_may_become_free(study) or (is_newcomer and choose.exists()):
             return Claim(WAIT)
-        # Whoever was given a place once was not turned away: their own row says how that ended.
+        # A person who was given a place once was not turned away: their own row says how that ended.
         begun = next((a for a in reversed(past) if a.batch_id), None)
         return Claim(FULL, begun or _turned_away(past, study, annotator, recruitment, origin, external_ids, trust))
 

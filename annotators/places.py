@@ -109,7 +109,7 @@ def keep_longer(assignment: Assignment) -> bool:
 def _kept(kept: datetime, now: datetime) -> Place:
     left = kept - now
     if left >= timedelta(days=1):
-        return Place(State.KEPT, "")  # whoever has days need not watch the clock
+        return Place(State.KEPT, "")  # with days left, nobody needs to watch the clock
     return Place(State.KEPT, f"Your place is kept for {_length(left)}.", int(left.total_seconds()), UNTIL_KEPT)
 
 

@@ -35,7 +35,7 @@ DRAFT_LIMIT, DRAFT_TEXTS = 200_000, 2_000
 
 
 class NotStored(Exception):
-    """What was sent to a page is not stored. Whoever sent it is shown it again, with the reason: one subclass for each."""
+    """What was sent to a page is not stored. The sender is shown it again, with the reason. Each reason is a subclass."""
 
 
 class Conflict(NotStored):
@@ -515,7 +515,7 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
             raise TooLong
     else:
         raise Closed  # its annotator left while this was on its way
-    # Whoever types is still there, and has begun.
+    # A person who types is still there, and has begun.
     held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
     held.update(started_at=Coalesce("started_at", Now()), reserved_until=kept_for(assignment.study.idle_lease_seconds))
 

@@ -74,7 +74,7 @@ async function send(event) {
   event.preventDefault();
   if (isSent === false) return;
   isSent = false;
-  // The button that Enter presses has no name: it stands for the one that is seen.
+  // The button that Enter presses has no name: it acts for the one that is seen.
   const submitter = event.submitter.name ? event.submitter : $("[name=go]");
   submitter.ariaDisabled = "true";
   while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });

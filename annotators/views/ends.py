@@ -35,7 +35,7 @@ def _outcome(assignment) -> str:
 
 
 def _first_end(assignment) -> str:
-    """How it ended first. Whoever leaves afterwards keeps the code that they have seen, and the pay: they have one of each."""
+    """How it ended first. A person who leaves afterwards keeps the code that was shown, and the pay: there is one of each."""
     if assignment.submitted_at:
         return "complete"
     if assignment.released_reason in FIRST_ENDS:
@@ -140,7 +140,7 @@ def withdraw(request, code):
         "assignment_path": f"/p/{code}/",
         "has_agreed": assignment.consented_at is not None,
         "is_submitted": assignment.submitted_at is not None,
-        # Whoever has lost the place already is owed what that end owes: leaving changes nothing in it.
+        # A person who has lost the place already is owed what that end owes: leaving changes nothing in it.
         "pay": pay_of(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
         "id_stays": why_id_stays(assignment),

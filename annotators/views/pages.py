@@ -151,7 +151,7 @@ def _reason(refusal: NotStored, assignment: Assignment) -> str:
 
 
 def _not_stored(request, code: str, key: str, refusal: NotStored):
-    """Whoever sent what is not stored sees it again, with the reason and one way on. Where the page can still be answered, it
+    """Show again what was sent and is not stored, with the reason and one way on. If the page can still be answered, the reply
     is the page itself."""
     assignment = assignment_or_404(request, code)  # as it is by now
     standing = standing_at(assignment, key) if assignment.batch_id else None

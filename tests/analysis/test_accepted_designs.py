@@ -308,7 +308,10 @@ def test_a_comparison_that_no_batch_can_answer_is_named_with_the_reason_and_what
             ("sees together", "no batch shows alpha with beta", "give one arm both"),
         ),
         (Planned("rating", items="one output"), ()),
-        (Planned("relative", arms="one system each"), ("two systems are needed to make a pair", "show more systems in this arm")),
+        (
+            Planned("relative", arms="one system each"),
+            ("two systems are needed to make a pair", "show more systems in this arm"),
+        ),
         (Planned("spa", arms="in common"), ("does not show beta", "add the system to the arm")),
         (Planned("two_choice", again="two_choice", is_first=False), ("items of its own",)),
         (Planned("humanlike", human=True), ("an arm of its own",)),
