@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import clusters, multiplicity, permutation, unpaired
+from analysis.stats.unpaired import _samples
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("unpaired")
@@ -97,7 +98,7 @@ def test_the_bootstrap_of_points_is_that_of_rows(monkeypatch):
     x, y = rng.integers(1, 6, 60) + 0.0, rng.integers(1, 6, 50) + 0.0
     who_x, who_y = np.arange(60) // 3, 100 + np.arange(50) // 2
     few = superior(x, y, x_annotators=who_x, y_annotators=who_y).sensitivity[0].interval
-    monkeypatch.setattr(unpaired, "FEW_POINTS", 0)
+    monkeypatch.setattr(_samples, "FEW_POINTS", 0)
     many = superior(x, y, x_annotators=who_x, y_annotators=who_y).sensitivity[0].interval
     assert_allclose([few.low, few.high], [many.low, many.high], atol=1e-12)
 
@@ -354,10 +355,10 @@ def test_degrees_of_freedom_are_those_of_the_matrix_and_of_two_samples():
         np.outer(share, share) / size for share, size in zip(shares.T, sizes, strict=True)
     )
     wanted = np.trace(matrix) ** 2 / np.trace(matrix @ matrix)
-    assert_allclose(unpaired._bell_mccaffrey(counts), wanted, rtol=1e-9)
+    assert_allclose(_samples._bell_mccaffrey(counts), wanted, rtol=1e-9)
     # Five annotators of x and fifty of y: hardly more than x alone has, as Welch's test has it.
     few = np.array([[3.0, 0.0]] * 5 + [[0.0, 3.0]] * 50)
-    assert 4 < unpaired._bell_mccaffrey(few) < 5.1
+    assert 4 < _samples._bell_mccaffrey(few) < 5.1
 
 
 def test_a_prompt_that_carries_both_systems_pairs_them():

@@ -1,0 +1,117 @@
+"""Intervals and tests from an estimate and its standard error, and values for which there is no test."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from analysis.stats import betting
+from analysis.stats.arrays import (
+    DEGENERATE,
+    FloatArray,
+    refuse_level,
+)
+from analysis.stats.results import Estimate, HypothesisTest, Interval
+
+
+def t_interval(
+    estimate: float,
+    se: float,
+    df: float,
+    *,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    method: str = "t",
+) -> Interval:
+    """estimate -/+ t(df) se, cut at the edges of the scale where `bounds` gives them.
+
+    >>> interval = t_interval(0.9, 0.1, 9, bounds=(0, 1))
+    >>> round(interval.low, 4), interval.high, interval.clipped
+    (0.6738, 1.0, True)
+    """
+    refuse_level(level)
+    half = float(special.stdtrit(df, (1 + level) / 2)) * se
+    low, high = estimate - half, estimate + half
+    if bounds is None:
+        return Interval(level, low, high, method)
+    clipped = low < bounds[0] or high > bounds[1]
+    return Interval(level, max(float(bounds[0]), low), min(float(bounds[1]), high), method, clipped)
+
+
+def t_test(name: str, estimate: float, null: float, se: float, df: float) -> HypothesisTest:
+    """The two-sided t test of `estimate` against `null`: (estimate - null) / se on df degrees of freedom.
+
+    >>> round(t_test("one_sample_t", 0.6, 0.5, 0.05, 10).pvalue, 4)
+    0.0734
+    """
+    statistic = (estimate - null) / se
+    pvalue = min(1.0, 2 * float(special.stdtr(df, -abs(statistic))))
+    return HypothesisTest(name=name, null=null, statistic=statistic, df=df, pvalue=pvalue)
+
+
+def wald(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
+    """An estimate with a large-sample standard error: estimate -/+ z se and, against a `null`, z and its p-value.
+
+    A standard error of 0 is `zero_variance`. `common` holds the other fields of the Estimate; its detail gets `se`.
+
+    >>> found = wald(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
+    >>> round(found.interval.low, 3), round(found.pvalue, 4)
+    (0.108, 0.0124)
+    """
+    common["detail"] = {**common.get("detail", {}), "se": se}
+    if se < DEGENERATE:
+        return Estimate(status="zero_variance", reason="the standard error is 0", estimate=estimate, **common)
+    half = normal_quantile(level) * se
+    test = None
+    if null is not None:
+        statistic = (estimate - null) / se
+        pvalue = min(1.0, 2 * float(special.ndtr(-abs(statistic))))
+        test = HypothesisTest(name="wald_z", null=null, statistic=statistic, pvalue=pvalue)
+    return Estimate(
+        estimate=estimate, interval=Interval(level, estimate - half, estimate + half, "wald"), test=test, **common
+    )
+
+
+def normal_quantile(level: float) -> float:
+    """The z for which a standard normal variable lies in -z..z with probability `level`.
+
+    >>> round(normal_quantile(0.95), 6)
+    1.959964
+    """
+    return float(special.ndtri((1 + level) / 2))
+
+
+def degenerate(
+    values: FloatArray,
+    *,
+    analysis: str,
+    estimand: str,
+    unit: str,
+    mode: str = "recommended",
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    **more: Any,
+) -> Estimate | None:
+    """The law of edge cases for the mean of `values` (shape (n,), complete); None where the ordinary case holds.
+
+    >>> degenerate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
+    'zero_variance'
+    >>> degenerate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None
+    True
+    """
+    n = len(values)
+    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode, **more}
+    if n == 0:
+        return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
+    if n == 1:
+        return Estimate(n=1, status="n_lt_2", reason="one value has no spread", estimate=float(values[0]), **common)
+    if float(np.std(values, ddof=1)) < DEGENERATE:
+        return Estimate(
+            n=n,
+            status="zero_variance",
+            reason="all values are equal",
+            estimate=float(values[0]),
+            interval=None if bounds is None else betting.betting_interval(values, level=level, bounds=bounds),
+            **common,
+        )
+    return None

@@ -1,0 +1,87 @@
+"""Shares of a sample."""
+
+import math
+from typing import Any
+
+from scipy import special, stats
+
+from analysis.stats.arrays import (
+    refuse_level,
+)
+from analysis.stats.basic._intervals import normal_quantile
+from analysis.stats.results import Estimate, HypothesisTest, Interval
+
+
+def proportion(
+    successes: int,
+    n: int,
+    *,
+    null: float | None = None,
+    level: float = 0.95,
+    analysis: str = "proportion",
+    estimand: str = "proportion",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """A share of independent units, with Wilson's interval and, where `null` is given, the exact binomial test.
+
+    Only where each unit gives one label: labels that share an annotator belong in `clusters`. detail holds the
+    Clopper-Pearson interval, which decisions should rest on. Raises ValueError unless 0 <= successes <= n.
+
+    >>> interval = proportion(8, 10).interval
+    >>> round(interval.low, 4), round(interval.high, 4)
+    (0.4902, 0.9433)
+    """
+    refuse_level(level)
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes: {successes} is not in 0..{n}")
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "mode": mode,
+        "n": n,
+        "n_rows": n,
+        "settings": {"null": null, "level": level},
+    }
+    if n == 0:
+        return Estimate(status="no_data", reason="no value to analyse", **common)
+    low, high = wilson(successes, n, level)
+    exact_low, exact_high = clopper_pearson(successes, n, level)
+    test = None
+    if null is not None:
+        pvalue = float(stats.binomtest(successes, n, null).pvalue)
+        test = HypothesisTest(name="exact_binomial", null=null, statistic=float(successes), pvalue=min(1.0, pvalue))
+    return Estimate(
+        estimate=successes / n,
+        interval=Interval(level, low, high, "wilson"),
+        test=test,
+        detail={"successes": successes, "clopper_pearson": {"level": level, "low": exact_low, "high": exact_high}},
+        **common,
+    )
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval for a proportion: (k + z2/2 -/+ z sqrt(k (n - k) / n + z2/4)) / (n + z2), z2 = z z.
+
+    >>> tuple(round(end, 4) for end in wilson(0, 10))
+    (0.0, 0.2775)
+    """
+    z = normal_quantile(level)
+    centre = successes + z * z / 2
+    half = z * math.sqrt(successes * (n - successes) / n + z * z / 4)
+    low = 0.0 if successes == 0 else (centre - half) / (n + z * z)
+    high = 1.0 if successes == n else (centre + half) / (n + z * z)
+    return low, high
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval for a proportion: the p at which each binomial tail is (1 - level) / 2.
+
+    >>> tuple(round(end, 4) for end in clopper_pearson(8, 10))
+    (0.4439, 0.9748)
+    """
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(special.betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes == n else float(special.betaincinv(successes + 1, n - successes, 1 - tail))
+    return low, high

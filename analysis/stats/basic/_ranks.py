@@ -1,0 +1,190 @@
+"""Tests that rest on signs and ranks."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from analysis.stats.arrays import (
+    DEGENERATE,
+    FloatArray,
+    matrix,
+    present,
+)
+from analysis.stats.basic._intervals import degenerate
+from analysis.stats.basic._proportions import proportion
+from analysis.stats.results import Estimate, HypothesisTest
+
+
+def sign_test(
+    values: npt.ArrayLike,
+    *,
+    null: float = 0.0,
+    level: float = 0.95,
+    analysis: str = "sign_test",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """The share of units above `null` among those not equal to it, and the exact test that it is one half.
+
+    `values` has shape (n,), one value a unit. Ties with the null are left out and counted in detail["n_ties"]; `n`
+    counts the others. Only ties: `zero_variance`.
+
+    >>> result = sign_test([0.6, 0.7, 0.5, 0.4, 0.9], null=0.5)
+    >>> result.estimate, result.detail["n_ties"], result.pvalue
+    (0.75, 1, 0.625)
+    """
+    kept, n_missing = present(values, "values")
+    # Half a rounding error away from the null is a tie, not a preference.
+    above = int(np.sum(kept - null > DEGENERATE))
+    below = int(np.sum(kept - null < -DEGENERATE))
+    detail = {"n_above": above, "n_below": below, "n_ties": len(kept) - above - below, "n_missing": n_missing}
+    estimand = f"share above {null:g} among those not equal to it"
+    if len(kept) and above + below == 0:
+        return Estimate(
+            analysis=analysis,
+            estimand=estimand,
+            unit=unit,
+            mode=mode,
+            n=0,
+            status="zero_variance",
+            reason="every value equals the null",
+            detail=detail,
+            settings={"null": null, "level": level},
+        )
+    share = proportion(
+        above, above + below, null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit, mode=mode
+    )
+    test = None if share.test is None else replace(share.test, name="sign_test")
+    return replace(share, test=test, detail={**share.detail, **detail}, settings={"null": null, "level": level})
+
+
+def wilcoxon(
+    values: npt.ArrayLike,
+    *,
+    null: float = 0.0,
+    zero_method: str = "zsplit",
+    correction: bool = False,
+    analysis: str = "wilcoxon",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """Wilcoxon's signed-rank test: whether the values lie symmetrically about `null`. Not a test of the mean.
+
+    Under skew it rejects although the mean equals the null, so it is a sensitivity and labelled as what it is. The
+    estimate is the matched-pairs rank-biserial correlation (W+ - W-) / (W+ + W-). `values` has shape (n,), one a
+    unit; `zero_method` ("zsplit" or "wilcox") and `correction` (continuity) are printed with the result; the p-value
+    is asymptotic with the correction for ties. All values equal to the null: `zero_variance`.
+
+    >>> result = wilcoxon([0.6, 0.7, 0.55, 0.4, 0.9], null=0.5)
+    >>> round(result.estimate, 4), result.test.name
+    (0.6667, 'wilcoxon_symmetry')
+    """
+    if zero_method not in ("zsplit", "wilcox"):
+        raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
+    kept, n_missing = present(values, "values")
+    # Rounding keeps .7 - .5 and .5 - .3 tied, which they are on the scale that was asked.
+    distances = np.round(kept - null, 12)
+    n_zeros = int(np.sum(distances == 0))
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": f"rank-biserial correlation: symmetry about {null:g}, not the mean",
+        "unit": unit,
+        "mode": mode,
+        "n": len(kept),
+        "n_rows": len(kept),
+        "detail": {"n_zeros": n_zeros, "n_missing": n_missing},
+        "settings": {"null": null, "zero_method": zero_method, "correction": correction},
+    }
+    if len(kept) == 0:
+        return Estimate(status="no_data", reason="no value to analyse", **common)
+    if n_zeros == len(kept):
+        return Estimate(status="zero_variance", reason="every value equals the null", **common)
+    if len(kept) == 1:
+        return Estimate(status="n_lt_2", reason="one value has no spread", **common)
+    if zero_method == "wilcox":
+        distances = distances[distances != 0]
+    ranks = stats.rankdata(np.abs(distances))
+    half_zeros = float(ranks[distances == 0].sum()) / 2
+    up = float(ranks[distances > 0].sum()) + half_zeros
+    down = float(ranks[distances < 0].sum()) + half_zeros
+    found = stats.wilcoxon(distances, zero_method=zero_method, correction=correction, method="asymptotic")
+    return Estimate(
+        estimate=(up - down) / (up + down),
+        test=HypothesisTest(
+            name="wilcoxon_symmetry", null=null, statistic=float(found.statistic), pvalue=float(found.pvalue)
+        ),
+        **common,
+    )
+
+
+def sign_flip(
+    values: npt.ArrayLike,
+    *,
+    null: float = 0.0,
+    resamples: int = 9999,
+    rng: np.random.Generator,
+    analysis: str = "sign_flip",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """A permutation test of the mean that flips the signs of (value - null); exact if they are symmetric about 0.
+
+    `values` has shape (n,), one a unit. All 2^n flips are enumerated where they are no more than `resamples`;
+    otherwise p = (1 + number as extreme) / (1 + resamples), which is never 0.
+
+    >>> result = sign_flip([0.1, 0.2, 0.3], rng=np.random.default_rng(0))
+    >>> result.pvalue, result.detail["is_exact"]
+    (0.25, True)
+    """
+    kept, n_missing = present(values, "values")
+    common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
+    settings = {"null": null, "resamples": resamples}
+    edge = degenerate(kept, n_rows=len(kept), settings=settings, detail={"n_missing": n_missing}, **common)
+    if edge is not None:
+        return edge
+    pvalues, is_exact = sign_flip_pvalues((kept - null)[:, None], resamples=resamples, rng=rng)
+    mean = float(np.mean(kept))
+    return Estimate(
+        n=len(kept),
+        n_rows=len(kept),
+        estimate=mean,
+        test=HypothesisTest(name="sign_flip", null=null, statistic=mean - null, pvalue=float(pvalues[0])),
+        detail={"n_missing": n_missing, "is_exact": is_exact},
+        settings=settings,
+        **common,
+    )
+
+
+def sign_flip_pvalues(
+    distances: npt.ArrayLike, *, resamples: int = 9999, rng: np.random.Generator
+) -> tuple[FloatArray, bool]:
+    """Two-sided sign-flip p-values of several columns under the same flips, and whether all flips were enumerated.
+
+    `distances` has shape (n_units, n_columns): value - null, NaN where a unit has none. One set of flips for all
+    columns is what makes a report over 45 pairs take no longer than one over a few.
+
+    >>> pvalues, is_exact = sign_flip_pvalues([[0.1, 0.1], [0.2, -0.2]], rng=np.random.default_rng(0))
+    >>> pvalues.tolist(), is_exact
+    ([0.5, 1.0], True)
+    """
+    table = np.nan_to_num(matrix(distances, "distances"), nan=0.0)
+    n_units = table.shape[0]
+    observed = np.abs(table.sum(axis=0)) - 1e-9 * np.maximum(1.0, np.abs(table).sum(axis=0))
+    is_exact = n_units < 60 and 2**n_units <= resamples
+    total = 2**n_units if is_exact else resamples
+    extreme = np.zeros(table.shape[1], dtype=np.int64)
+    for start in range(0, total, 1024):
+        size = min(1024, total - start)
+        if is_exact:
+            bits = ((np.arange(start, start + size)[:, None] >> np.arange(n_units)) & 1).astype(np.float64)
+        else:
+            random_bytes = rng.integers(0, 256, size=(size, (n_units + 7) // 8), dtype=np.uint8)
+            bits = np.unpackbits(random_bytes, axis=1, count=n_units).astype(np.float64)
+        flipped = (2 * bits - 1) @ table
+        extreme += (np.abs(flipped) >= observed).sum(axis=0)
+    if is_exact:
+        return np.asarray(extreme / total, dtype=np.float64), True
+    return np.asarray((1 + extreme) / (1 + total), dtype=np.float64), False

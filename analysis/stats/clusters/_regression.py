@@ -1,0 +1,81 @@
+"""Regressions whose rows share annotators."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import (
+    FloatArray,
+    codes,
+    sizes_of,
+    vector,
+)
+from analysis.stats.clusters._variances import _summed
+from analysis.stats.clusters._warnings import effective_clusters
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Regression(Record):
+    """Least squares with a clustered covariance: `coefficients` (k,), `covariance` (k, k), `df` of the t reference."""
+
+    coefficients: FloatArray
+    covariance: FloatArray
+    df: float
+    n_rows: int
+    n_clusters: int
+
+
+def clustered_regression(
+    design: npt.ArrayLike, response: npt.ArrayLike, clusters: npt.ArrayLike, *, method: str = "cv3"
+) -> Regression:
+    """Ordinary least squares with a covariance over clusters.
+
+    `design` has shape (n_rows, k), its constant included; `response` and `clusters` shape (n_rows,), nothing missing.
+    "cv3": (G - 1) / G sum_g (b without g - b)(...)' on G* - 1 degrees of freedom; "cr1": the sandwich with
+    G / (G - 1) (N - 1) / (N - k) on G - 1. Raises ValueError where the columns are linearly dependent, also without
+    some one cluster, which then alone identifies a coefficient.
+
+    >>> design = [[1, 0], [1, 1], [1, 0], [1, 1], [1, 0], [1, 1]]
+    >>> fit = clustered_regression(design, [1, 2, 2, 3, 1, 4], [0, 0, 1, 1, 2, 2])
+    >>> np.round(fit.coefficients, 4).tolist()
+    [1.3333, 1.6667]
+    """
+    if method not in ("cv3", "cr1"):
+        raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
+    columns = np.asarray(design, dtype=np.float64)
+    observed = vector(response, "response")
+    if columns.ndim != 2 or columns.shape[0] != len(observed):
+        raise ValueError(f"design: shape {columns.shape} where response has {len(observed)} rows")
+    if np.isnan(columns).any() or np.isnan(observed).any():
+        raise ValueError("design: a row with a missing value; leave it out first")
+    positions, n_clusters = codes(np.asarray(clusters), "clusters", len(observed))
+    n_rows, k = columns.shape
+    if n_clusters < 2:
+        raise ValueError("clusters: at least two are needed")
+    if np.linalg.matrix_rank(columns) < k:
+        raise ValueError("design: the columns are linearly dependent")
+    sizes = sizes_of(positions, n_clusters)
+    squares = _summed(columns[:, :, None] * columns[:, None, :], positions, n_clusters)
+    products = _summed(columns * observed[:, None], positions, n_clusters)
+    coefficients = np.linalg.solve(squares.sum(axis=0), products.sum(axis=0))
+    if method == "cr1":
+        scores = _summed(columns * (observed - columns @ coefficients)[:, None], positions, n_clusters)
+        bread = np.linalg.inv(squares.sum(axis=0))
+        factor = n_clusters / (n_clusters - 1) * (n_rows - 1) / (n_rows - k)
+        return Regression(
+            coefficients, factor * bread @ (scores.T @ scores) @ bread, float(n_clusters - 1), n_rows, n_clusters
+        )
+    rest = squares.sum(axis=0)[None] - squares
+    if np.any(np.linalg.matrix_rank(rest) < k):
+        raise ValueError("clusters: without one of them the columns are linearly dependent")
+    without = np.linalg.solve(rest, (products.sum(axis=0)[None] - products)[:, :, None])[:, :, 0]
+    shift = without - coefficients
+    return Regression(
+        coefficients,
+        (n_clusters - 1) / n_clusters * (shift.T @ shift),
+        max(1.0, effective_clusters(sizes) - 1),
+        n_rows,
+        n_clusters,
+    )

@@ -1,0 +1,62 @@
+"""Effective numbers of clusters, and what few or unequal clusters make doubtful."""
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import (
+    IntArray,
+    vector,
+)
+from analysis.stats.results import Warning
+
+# Under this many (effective) clusters an interval is doubtful; under the other, only the points are honest.
+FEW_CLUSTERS = 20
+TOO_FEW_CLUSTERS = 6
+DOMINANT_SHARE = 0.1
+
+
+def effective_clusters(sizes: npt.ArrayLike) -> float:
+    """G* = N^2 / sum(n_g^2): how many equally large clusters weigh as much as these; G where all are equal.
+
+    >>> effective_clusters([5, 5, 5, 5]), round(effective_clusters([17, 1, 1, 1]), 2)
+    (4.0, 1.37)
+    """
+    array = vector(sizes, "sizes")
+    return float(np.sum(array)) ** 2 / float(np.sum(array**2))
+
+
+def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[Warning, ...]:
+    """What a reader must know of the clusters: `few_clusters` (G* under 20; under 6 severity block),
+    `dominant_annotator` (one gave more than a tenth of the answers).
+
+    `sizes` has shape (G,), the rows in each cluster.
+
+    >>> [warning.code for warning in cluster_warnings([5] * 30)]
+    []
+    >>> [(warning.code, warning.severity) for warning in cluster_warnings([5] * 4 + [1])]
+    [('few_clusters', 'block')]
+    """
+    array = vector(sizes, "sizes")
+    effective = effective_clusters(array)
+    found = []
+    if effective < FEW_CLUSTERS:
+        severity = "block" if len(array) < TOO_FEW_CLUSTERS else "warn"
+        found.append(
+            Warning("few_clusters", severity, {"cluster": name, "n_clusters": len(array), "effective": effective})
+        )
+    largest = float(array.max()) / float(array.sum())
+    # With ten clusters or fewer an equal share is already a tenth; there `few_clusters` says what matters.
+    if len(array) > 1 / DOMINANT_SHARE and largest > DOMINANT_SHARE:
+        found.append(Warning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
+    return tuple(found)
+
+
+def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[Warning, ...]:
+    """`cluster_warnings` of the annotators, and of the items where they are few; codes of shape (n_rows,).
+
+    >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]
+    ['item']
+    """
+    of_items = cluster_warnings(np.bincount(items), name="item")
+    few = tuple(warning for warning in of_items if warning.code == "few_clusters")
+    return (*cluster_warnings(np.bincount(annotators), name=unit), *few)

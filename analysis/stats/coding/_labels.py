@@ -1,0 +1,164 @@
+"""Sets of labels, and how far two of them lie apart."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap
+from analysis.stats.agreement import (
+    Distance,
+)
+from analysis.stats.arrays import FloatArray, IntArray, codes, matrix
+from analysis.stats.results import Estimate, Warning
+
+MERGE_RULES = ("union", "intersection", "both_counted")
+# Under this many codings with a label an interval of kappa covers as little as a third of the time (nominal 95 %).
+FEW_CODINGS = 10
+LabelSet = Collection[str] | None
+
+
+def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
+    """1 - |a and b| / |a or b|; two empty sets are equal, distance 0.
+
+    >>> jaccard_distance({"grammar", "genre"}, {"grammar"}), jaccard_distance(set(), set())
+    (0.5, 0.0)
+    """
+    first, second = set(a), set(b)
+    if first == second:
+        return 0.0
+    return 1 - len(first & second) / len(first | second)
+
+
+def masi_distance(a: Collection[str], b: Collection[str]) -> float:
+    """1 - J M: Jaccard's similarity J times a monotonicity M that spares a coder who merely found more.
+
+    M is 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap, 0 where they share nothing. Two empty
+    sets are equal; an empty set and another share nothing.
+
+    Source: Passonneau 2006, Measuring agreement on set-valued items (MASI).
+
+    >>> round(masi_distance({"grammar", "genre"}, {"grammar"}), 4), masi_distance({"grammar"}, set())
+    (0.6667, 1.0)
+    """
+    first, second = set(a), set(b)
+    if first == second:
+        return 0.0
+    common = len(first & second)
+    if common == 0:
+        return 1.0
+    monotonicity = 2 / 3 if first < second or second < first else 1 / 3
+    return 1 - common / len(first | second) * monotonicity
+
+
+DISTANCES: Mapping[str, Distance] = {"masi": masi_distance, "jaccard": jaccard_distance}
+
+
+def _disagreement(weights: str | npt.ArrayLike | None, k: int) -> FloatArray:
+    """Disagreements of k categories in 0..1."""
+    if weights is None:
+        return 1.0 - np.eye(k)
+    if isinstance(weights, str):
+        apart = np.abs(np.arange(k)[:, None] - np.arange(k)[None, :]) / max(1, k - 1)
+        return np.asarray(apart**2 if weights == "quadratic" else apart, dtype=np.float64)
+    given = matrix(weights, "weights")
+    if given.shape != (k, k):
+        raise ValueError(f"weights: shape {given.shape} where there are {k} categories")
+    if np.isnan(given).any() or np.any(given < 0) or np.any(np.diag(given) != 0) or not np.any(given > 0):
+        raise ValueError("weights: a matrix of disagreements, 0 on the diagonal and nowhere negative, is wanted")
+    return given / float(given.max())
+
+
+def _coded(
+    units: npt.ArrayLike, coders: npt.ArrayLike, label_sets: Sequence[LabelSet]
+) -> tuple[list[frozenset[str] | None], IntArray, IntArray]:
+    """The sets, frozen, and the codes of units and coders; each coder once a unit."""
+    sets: list[frozenset[str] | None] = []
+    for row, found in enumerate(label_sets):
+        if isinstance(found, str):
+            raise ValueError(f"label_sets: row {row} is text, {found!r}; a set of labels is wanted")
+        sets.append(None if found is None else frozenset(found))
+    positions, n_units = codes(np.asarray(units), "units", len(sets))
+    who, _ = codes(np.asarray(coders), "coders", len(sets))
+    keys = who * n_units + positions
+    _, first = np.unique(keys, return_index=True)
+    if len(first) < len(keys):
+        row = int(np.setdiff1d(np.arange(len(keys)), first)[0])
+        raise ValueError(f"coders: row {row} codes a unit that this coder coded before")
+    return sets, positions, who
+
+
+def _refuse_unknown(sets: Sequence[frozenset[str] | None], labels: Sequence[str]) -> None:
+    if len(set(labels)) < len(labels):
+        raise ValueError("labels: one of them stands twice")
+    known = frozenset(labels)
+    for row, found in enumerate(sets):
+        if found is not None and not found <= known:
+            raise ValueError(f"label_sets: row {row} has {sorted(found - known)[0]!r}, which is not in the codebook")
+
+
+def _of_label(result: Estimate, label: str, positions: IntArray, applied: npt.NDArray[np.bool_]) -> Estimate:
+    """The kappa of one label with what a reader needs beside it, over the codings of units with at least two."""
+    n_applied, n = int(applied.sum()), len(applied)
+    detail = {**result.detail, "n_applied": n_applied, "prevalence": None if n == 0 else n_applied / n}
+    if n_applied:
+        # Of the pairs of codings in which one has the label, weighted by coders: how often the other has it too.
+        per_unit = np.bincount(positions).astype(np.float64)
+        with_label = np.bincount(positions, weights=applied)
+        others = np.where(per_unit > 1, per_unit - 1, 1.0)
+        detail["positive_agreement"] = float(np.sum(with_label * (with_label - 1) / others)) / n_applied
+    warnings = result.warnings
+    if n > 0 and min(n_applied, n - n_applied) < FEW_CODINGS:
+        warnings = (*warnings, Warning("rare_label", "warn", {"n_applied": n_applied, "n_codings": n}))
+    return replace(result, detail=detail, warnings=warnings, settings={**result.settings, "label": label})
+
+
+def _by_category(
+    counts: npt.ArrayLike, labels: Sequence[str], codebook: Mapping[str, Collection[str]], excluded: Collection[str]
+) -> tuple[FloatArray, list[str]]:
+    table = matrix(counts, "counts")
+    if table.shape[1] != len(labels):
+        raise ValueError(f"labels: {len(labels)} labels where counts has {table.shape[1]} columns")
+    if np.isnan(table).any() or np.any(table < 0):
+        raise ValueError("counts: only non-negative numbers count labels")
+    for label in labels:
+        homes = [category for category, members in codebook.items() if label in members]
+        if len(homes) != 1:
+            raise ValueError(f"codebook: label {label!r} is in {len(homes)} categories")
+    unknown = sorted(set(excluded) - set(codebook))
+    if unknown:
+        raise ValueError(f"excluded: {unknown[0]!r} is no category of the codebook")
+    names = [category for category in codebook if category not in excluded]
+    columns = [[column for column, label in enumerate(labels) if label in codebook[category]] for category in names]
+    return np.column_stack([table[:, place].sum(axis=1) for place in columns]).reshape(len(table), len(names)), names
+
+
+def _share_draws(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Resampled shares of the categories, (resamples, n_categories), over comments with any label that counts."""
+    kept = table[table.sum(axis=1) > 0]
+    totals = np.broadcast_to(kept.sum(axis=1, keepdims=True), kept.shape)
+    return bootstrap.ratio_draws(kept, totals, bootstrap.multinomial_weights(len(kept), resamples, rng))
+
+
+def _by_name(
+    names: Sequence[str],
+    settings: dict[str, Any],
+    common: dict[str, Any],
+    *,
+    estimates: FloatArray | None = None,
+    draws: FloatArray | None = None,
+    details: Sequence[dict[str, Any]] = (),
+    **undefined: Any,
+) -> tuple[Estimate, ...]:
+    """One estimate for each category, which its settings name; without `estimates` the same status for all."""
+    found = []
+    for column, name in enumerate(names):
+        named = {**common, "settings": {**settings, "category": name}}
+        if estimates is None or draws is None:
+            found.append(Estimate(**undefined, **named))
+            continue
+        named |= {"estimate": float(estimates[column]), "detail": details[column]}
+        found.append(bootstrap.percentile_estimate(draws[:, column], level=settings["level"], **named))
+    return tuple(found)

@@ -1,0 +1,137 @@
+"""Cycles of systems, and sums of log-odds around them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import bootstrap
+from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.coherence._graph import (
+    Pairs,
+    _arrows,
+    _fundamental_cycles,
+    _is_cyclic,
+    _means,
+    _shortest_cycles,
+    _table,
+)
+from analysis.stats.results import Estimate, Warning
+
+
+def aggregate_cycles(
+    values: npt.ArrayLike,
+    pairs: Pairs,
+    draws: FloatArray,
+    *,
+    n_systems: int,
+    analysis: str = "spa.coherence.cycle",
+    unit: str = "annotator",
+) -> tuple[Estimate, tuple[tuple[int, ...], ...]]:
+    """Whether the mean preferences run in a circle, and the bootstrap probability that they do.
+
+    An arrow goes from x to y where the mean of P[x > y] exceeds .5. `draws` comes from `mean_draws`. Returns the
+    Estimate (the share of resamples of annotators with a cycle) and one shortest cycle for each group of systems that
+    beat one another in a circle.
+
+    >>> draws = np.array([[0.6, 0.6, 0.4], [0.6, 0.6, 0.6]])
+    >>> result, cycles = aggregate_cycles([[0.6, 0.6, 0.4]], [(0, 1), (1, 2), (0, 2)], draws, n_systems=3)
+    >>> result.estimate, cycles
+    (0.5, ((0, 1, 2),))
+    """
+    table = _table(values, pairs, n_systems)
+    n = int((~np.isnan(table)).any(axis=1).sum())
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "probability that the mean preferences contain a cycle",
+        "unit": unit,
+        "n": n,
+        "n_rows": int((~np.isnan(table)).sum()),
+        "settings": {"resamples": len(draws)},
+    }
+    if n == 0:
+        return Estimate(status="no_data", reason="no comparison to analyse", **common), ()
+    if n_systems < 3 or len(pairs) < 3:
+        return Estimate(status="not_applicable", reason="fewer than three pairs cannot form a cycle", **common), ()
+    beats = _arrows(_means(table)[None], pairs, n_systems)[0]
+    cycles = _shortest_cycles(beats)
+    share = float(np.mean(_is_cyclic(_arrows(draws, pairs, n_systems)))) if len(draws) else float(bool(cycles))
+    detail = {
+        "is_cyclic": bool(cycles),
+        "cycles": cycles,
+        "monte_carlo_error": bootstrap.monte_carlo_error(share, max(1, len(draws))),
+    }
+    return Estimate(estimate=share, detail=detail, **common), cycles
+
+
+def cycle_sums(
+    values: npt.ArrayLike,
+    pairs: Pairs,
+    draws: FloatArray,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    analysis: str = "spa.coherence.cycle_sum",
+    unit: str = "annotator",
+) -> tuple[Estimate, ...]:
+    """S, the sum of the mean preferences' log-odds around each independent cycle of the questions asked.
+
+    If all annotators shared one Bradley-Terry scale and the order of naming did nothing, every S would be 0. The
+    converse fails: a mixture of annotators who are each perfectly coherent gives S far from 0, so S is evidence against
+    *one scale*, not proof that wording matters (warning `not_one_scale`). Cycles are the fundamental ones of the
+    undirected graph of pairs, walked so that more of the questions name the system one comes from first than the
+    system one goes to; detail["implied_framing"] is S divided by their difference. The interval is the percentile
+    bootstrap of annotators, over the resamples in which every question of the cycle was answered; where half of them were
+    not, or one has a mean of 0 or 1, there is none. Either carries the warning `undefined_resamples`. A mean of 0 or 1 has no log-odds: `not_identified`.
+
+    >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
+    >>> found = cycle_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
+    >>> round(found[0].estimate, 4), round(found[0].detail["implied_framing"], 4)
+    (1.479, 0.2958)
+    """
+    refuse_level(level)
+    table = _table(values, pairs, n_systems)
+    means = _means(table)
+    asked = ~np.isnan(means)
+    results = []
+    for nodes, steps in _fundamental_cycles(pairs, asked, n_systems):
+        columns = np.array([column for column, _ in steps], dtype=np.int64)
+        signs = np.array([sign for _, sign in steps], dtype=np.float64)
+        n = int((~np.isnan(table[:, columns])).any(axis=1).sum())
+        common: dict[str, Any] = {
+            "analysis": analysis,
+            "estimand": "sum of log-odds around a cycle of questions",
+            "unit": unit,
+            "n": n,
+            "n_rows": int((~np.isnan(table[:, columns])).sum()),
+            "settings": {"level": level, "resamples": len(draws)},
+        }
+        detail: dict[str, Any] = {"cycle": nodes, "means": means[columns], "signs": signs}
+        if np.any((means[columns] <= 0) | (means[columns] >= 1)):
+            reason = "a mean of 0 or 1 has no log-odds"
+            results.append(Estimate(status="not_identified", reason=reason, detail=detail, **common))
+            continue
+        total = float(special.logit(means[columns]) @ signs)
+        net = float(signs.sum())
+        detail["implied_framing"] = total / net if net else None
+        warnings = [
+            Warning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
+        ]
+        interval, status, reason = None, "ok", ""
+        if n == 1:
+            status, reason = "n_lt_2", f"one {unit} has no spread"
+        elif len(draws):
+            # A resample in which nobody answered one of the questions has no sum; one with a mean of 0 or 1 lies beyond all others.
+            answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]
+            if len(answered) and float(np.ptp(answered, axis=0).max()) < DEGENERATE:
+                # An interval of no width would claim a certainty that equal answers do not give.
+                status, reason = "zero_variance", "all resamples give the same sum"
+            elif len(answered) > len(draws) / 2:
+                interval = bootstrap.percentile_interval(special.logit(answered) @ signs, level)
+            undefined = 1 - float(np.mean(((draws[:, columns] > 0) & (draws[:, columns] < 1)).all(axis=1)))
+            if undefined:
+                warnings.append(Warning("undefined_resamples", "warn", {"share": undefined}))
+        common |= {"status": status, "reason": reason, "interval": interval, "warnings": tuple(warnings)}
+        results.append(Estimate(estimate=total, detail=detail, **common))
+    return tuple(results)

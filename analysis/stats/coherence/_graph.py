@@ -1,0 +1,122 @@
+"""Pairs of systems as a graph: arrows, and the cycles in it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import FloatArray, matrix, refuse_outside
+from analysis.stats.bradley_terry import reachable
+
+Pairs = Sequence[tuple[int, int]]
+# Answers are whole percentages, so combined ones differ by at least .005; rounding errors are far below this.
+TIE = 1e-9
+
+
+def _table(values: npt.ArrayLike, pairs: Pairs, n_systems: int) -> FloatArray:
+    table = matrix(values, "values")
+    if table.shape[1] != len(pairs):
+        raise ValueError(f"pairs: {len(pairs)} pairs where values has {table.shape[1]} columns")
+    refuse_outside(table, (0.0, 1.0), "values")
+    seen = set()
+    for row, (x, y) in enumerate(pairs):
+        if x == y or not (0 <= x < n_systems and 0 <= y < n_systems):
+            raise ValueError(f"pairs: row {row} is ({x}, {y}), not two of {n_systems} systems")
+        if frozenset((x, y)) in seen:
+            raise ValueError(f"pairs: row {row}, ({x}, {y}), stands twice")
+        seen.add(frozenset((x, y)))
+    return table
+
+
+def _means(table: FloatArray) -> FloatArray:
+    here = ~np.isnan(table)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(here, table, 0.0).sum(axis=0) / here.sum(axis=0), dtype=np.float64)
+
+
+def _arrows(means: FloatArray, pairs: Pairs, n_systems: int) -> npt.NDArray[np.bool_]:
+    """Who beats whom; shape (n_draws, K, K) from means of shape (n_draws, n_pairs)."""
+    beats = np.zeros((len(means), n_systems, n_systems), dtype=np.bool_)
+    for column, (x, y) in enumerate(pairs):
+        beats[:, x, y] = means[:, column] > 0.5 + TIE
+        beats[:, y, x] = means[:, column] < 0.5 - TIE
+    return beats
+
+
+def _is_cyclic(beats: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    reach = reachable(beats)
+    mutual = reach & np.swapaxes(reach, -1, -2) & ~np.eye(beats.shape[-1], dtype=np.bool_)
+    return np.asarray(np.any(mutual, axis=(-1, -2)))
+
+
+def _shortest_cycles(beats: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    reach = reachable(beats)
+    mutual = reach & reach.T
+    groups = sorted({tuple(int(node) for node in np.flatnonzero(row)) for row in mutual if row.sum() > 1})
+    return tuple(
+        min((_cycle_from(beats, start) for start in group), key=lambda found: (len(found), found)) for group in groups
+    )
+
+
+def _cycle_from(beats: npt.NDArray[np.bool_], start: int) -> tuple[int, ...]:
+    """A shortest walk along arrows from `start` back to it, breadth first."""
+    paths: list[tuple[int, ...]] = [(start,)]
+    seen = {start}
+    while paths:
+        longer: list[tuple[int, ...]] = []
+        for path in paths:
+            for node in np.flatnonzero(beats[path[-1]]).tolist():
+                if node == start:
+                    return path
+                if node not in seen:
+                    seen.add(node)
+                    longer.append((*path, node))
+        paths = longer
+    raise ValueError(f"beats: no cycle passes through system {start}")
+
+
+def _fundamental_cycles(
+    pairs: Pairs, asked: npt.NDArray[np.bool_], n_systems: int
+) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    """Each cycle as its nodes and its steps (column, +1 where the step goes from x to y, else -1)."""
+    links: dict[int, dict[int, tuple[int, int]]] = {node: {} for node in range(n_systems)}
+    for column, (x, y) in enumerate(pairs):
+        if asked[column]:
+            links[x][y] = (column, 1)
+            links[y][x] = (column, -1)
+    parent: dict[int, int | None] = {}
+    for root in range(n_systems):
+        if root in parent:
+            continue
+        parent[root] = None
+        queue = [root]
+        for node in queue:
+            for other in sorted(links[node]):
+                if other not in parent:
+                    parent[other] = node
+                    queue.append(other)
+    found = []
+    for x, y in pairs:
+        if y not in links[x] or parent[x] == y or parent[y] == x:
+            continue
+        up_x, up_y = _ancestors(x, parent), _ancestors(y, parent)
+        meeting = next(node for node in up_x if node in up_y)
+        # From the meeting point down to x, over the closing pair to y, and back up.
+        down = up_x[: up_x.index(meeting) + 1][::-1]
+        back = up_y[: up_y.index(meeting)]
+        nodes = tuple(down + back)
+        steps = [links[a][b] for a, b in zip(nodes, (*nodes[1:], nodes[0]), strict=True)]
+        if sum(sign for _, sign in steps) < 0:
+            nodes = (nodes[0], *nodes[:0:-1])
+            steps = [links[a][b] for a, b in zip(nodes, (*nodes[1:], nodes[0]), strict=True)]
+        found.append((nodes, steps))
+    return found
+
+
+def _ancestors(node: int, parent: dict[int, int | None]) -> list[int]:
+    line = [node]
+    above = parent[node]
+    while above is not None:
+        line.append(above)
+        above = parent[above]
+    return line

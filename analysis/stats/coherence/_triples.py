@@ -1,0 +1,172 @@
+"""Triples of systems: whether a person's preferences among three fit together."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, bootstrap
+from analysis.stats.arrays import FloatArray, matrix, refuse_level
+from analysis.stats.coherence._cycles import aggregate_cycles, cycle_sums
+from analysis.stats.coherence._graph import TIE, Pairs, _table
+from analysis.stats.results import Estimate, Record
+
+TRANSITIVITIES = ("weak", "moderate", "strong")
+
+
+@dataclass(frozen=True, slots=True)
+class Coherence(Record):
+    """The coherence of a set of pairwise preferences; see `coherence`."""
+
+    transitivity: tuple[Estimate, ...]
+    cycle: Estimate
+    cycles: tuple[tuple[int, ...], ...]
+    cycle_sums: tuple[Estimate, ...]
+
+
+def coherence(
+    values: npt.ArrayLike,
+    pairs: Pairs,
+    *,
+    n_systems: int,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "spa.coherence",
+    unit: str = "annotator",
+) -> Coherence:
+    """Transitivity of each annotator, cycles in the aggregate, and the sums of log-odds around cycles of questions.
+
+    `values` has shape (n_annotators, n_pairs), NaN missing; `pairs` the system numbers (x, y) of each column. One set
+    of resamples of the annotators serves everything. Raises ValueError for a pair that stands twice (also reversed), a
+    system out of range and values outside 0..1.
+
+    >>> answers = [[0.8, 0.7, 0.3], [0.7, 0.8, 0.4], [0.9, 0.6, 0.2]]
+    >>> found = coherence(answers, [(0, 1), (1, 2), (0, 2)], n_systems=3, rng=np.random.default_rng(0), resamples=999)
+    >>> found.cycles, [estimate.estimate for estimate in found.transitivity]
+    (((0, 1, 2),), [1.0, 1.0, 1.0])
+    """
+    refuse_level(level)
+    table = _table(values, pairs, n_systems)
+    draws = mean_draws(table, resamples=resamples, rng=rng)
+    common: dict[str, Any] = {"level": level, "unit": unit}
+    cycle, cycles = aggregate_cycles(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle", unit=unit)
+    return Coherence(
+        transitivity(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
+        cycle,
+        cycles,
+        cycle_sums(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common),
+    )
+
+
+def mean_draws(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """The mean of every pair in each of `resamples` bootstrap samples of annotators; shape (resamples, n_pairs).
+
+    >>> mean_draws([[0.5], [0.5]], resamples=3, rng=np.random.default_rng(0)).ravel().tolist()
+    [0.5, 0.5, 0.5]
+    """
+    table = matrix(values, "values")
+    here = ~np.isnan(table)
+    if len(table) == 0:
+        return np.empty((0, table.shape[1]))
+    weights = bootstrap.multinomial_weights(len(table), resamples, rng)
+    return bootstrap.ratio_draws(np.where(here, table, 0.0), here.astype(np.float64), weights)
+
+
+def transitivity(
+    values: npt.ArrayLike,
+    pairs: Pairs,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    analysis: str = "spa.coherence.transitivity",
+    unit: str = "annotator",
+) -> tuple[Estimate, ...]:
+    """The share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
+
+    Where P[a > b] >= .5 and P[b > c] >= .5, weak transitivity asks P[a > c] >= .5, moderate at least the smaller of
+    the two, strong at least the larger. Only triples of which the annotator answered all three pairs count; each is
+    looked at in all six orders and violates if one of them does. One Estimate for each of the three, the mean over
+    annotators of their share; no test, because chance alone produces some. `n_rows` counts triples.
+
+    >>> weak, moderate, strong = transitivity([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
+    >>> weak.estimate, moderate.estimate, strong.estimate
+    (0.0, 0.0, 1.0)
+    """
+    table = _table(values, pairs, n_systems)
+    preference = np.full((len(table), n_systems, n_systems), np.nan)
+    for column, (x, y) in enumerate(pairs):
+        preference[:, x, y] = table[:, column]
+        preference[:, y, x] = 1 - table[:, column]
+    asked = {frozenset(pair) for pair in pairs}
+    triples = np.array(
+        [
+            triple
+            for triple in combinations(range(n_systems), 3)
+            if all(frozenset(pair) in asked for pair in combinations(triple, 2))
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 3)
+    common: dict[str, Any] = {"analysis": analysis, "unit": unit, "level": level}
+    if len(triples) == 0:
+        return tuple(
+            Estimate(
+                analysis=f"{analysis}.{name}",
+                estimand=f"share of triples that violate {name} stochastic transitivity",
+                unit=unit,
+                n=0,
+                n_rows=0,
+                status="not_applicable",
+                reason="no triple of systems was asked in all three pairs",
+            )
+            for name in TRANSITIVITIES
+        )
+    violated = {name: np.zeros((len(table), len(triples)), dtype=np.bool_) for name in TRANSITIVITIES}
+    for order in permutations(range(3)):
+        a, b, c = triples[:, order[0]], triples[:, order[1]], triples[:, order[2]]
+        ab, bc, ac = preference[:, a, b], preference[:, b, c], preference[:, a, c]
+        holds = (ab >= 0.5 - TIE) & (bc >= 0.5 - TIE)
+        violated["weak"] |= holds & (ac < 0.5 - TIE)
+        violated["moderate"] |= holds & (ac < np.minimum(ab, bc) - TIE)
+        violated["strong"] |= holds & (ac < np.maximum(ab, bc) - TIE)
+    first, second, third = triples.T
+    complete = ~np.isnan(preference[:, first, second] + preference[:, second, third] + preference[:, first, third])
+    n_complete = complete.sum(axis=1)
+    answered = n_complete > 0
+    estimates = []
+    for name in TRANSITIVITIES:
+        shares = (violated[name] & complete).sum(axis=1)[answered] / n_complete[answered]
+        estimates.append(
+            _share(
+                shares,
+                n_violations=int((violated[name] & complete).sum()),
+                n_triples=int(n_complete.sum()),
+                name=name,
+                **common,
+            )
+        )
+    return tuple(estimates)
+
+
+def _share(
+    shares: FloatArray, *, n_violations: int, n_triples: int, name: str, analysis: str, unit: str, level: float
+) -> Estimate:
+    result = basic.one_sample(
+        shares,
+        null=0.0,
+        level=level,
+        bounds=(0.0, 1.0),
+        analysis=f"{analysis}.{name}",
+        estimand=f"share of triples that violate {name} stochastic transitivity",
+        unit=unit,
+    )
+    return replace(
+        result,
+        n_rows=n_triples,
+        test=None,
+        effect=None,
+        detail={"n_violations": n_violations, "n_triples": n_triples},
+        settings={"level": level},
+    )

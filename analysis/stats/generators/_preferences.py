@@ -1,0 +1,176 @@
+"""Made-up preferences: stated chances, choices between two, and games of a leaderboard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    refuse_infinite,
+    refuse_negative,
+    refuse_share,
+    vector,
+)
+from analysis.stats.choice_simulation import draw_agents
+from analysis.stats.generators._people import _assigned, _capped, _propensities, _refuse_counts, _within
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class SpaAnswers(Record):
+    """`xy_percent` and `yx_percent` of shape (runs, n_annotators, n_pairs), on 0..100, NaN for whoever was excluded."""
+
+    xy_percent: FloatArray
+    yx_percent: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceAnswers(Record):
+    """`chose_a` (runs, n_annotators, m), 1 where A was chosen; `items` (n_annotators, m), which request each label is of."""
+
+    chose_a: FloatArray
+    items: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardAnswers(Record):
+    """`values` (runs, n_systems, n_items) in 0..1, one label an item and system; `annotators` of the same shape."""
+
+    values: FloatArray
+    annotators: IntArray
+
+
+def spa_answers(
+    n_annotators: int,
+    preferences: float | Sequence[float],
+    *,
+    annotator_sd: float = 0.2,
+    order_sd: float = 0.1,
+    acquiescence_share: float = 0.0,
+    acquiescent_percent: float = 75.0,
+    excluded_share: float = 0.0,
+    rounding: int = 5,
+    runs: int = 1,
+    rng: np.random.Generator,
+) -> SpaAnswers:
+    """System-level probabilities in both orders: P[x > y] of each pair in `preferences`, as stated.
+
+    Annotator i believes p_i = P + N(0, annotator_sd) and states p_i + N(0, order_sd) when x is named first,
+    1 - p_i + N(0, order_sd) when y is. A share of annotators acquiesces: whatever is asked, in either order, about
+    `acquiescent_percent`. Another share is excluded: all NaN. Answers are rounded to multiples of `rounding` and cut at
+    0 and 100, so that the mean of what is stated lies nearer .5 than P where P is far from it.
+
+    The combined answer of a pair has a standard deviation of about sqrt(annotator_sd^2 + order_sd^2 / 2).
+
+    >>> answers = spa_answers(500, 0.6, runs=20, rng=np.random.default_rng(0))
+    >>> answers.xy_percent.shape, bool(abs(answers.xy_percent.mean() - 60) < 1)
+    ((20, 500, 1), True)
+    >>> sorted({float(answer) % 5 for answer in answers.xy_percent.ravel()})
+    [0.0]
+    """
+    _refuse_counts(n_annotators=n_annotators, runs=runs, rounding=rounding)
+    refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
+    refuse_share(acquiescence_share, "acquiescence_share")
+    refuse_share(excluded_share, "excluded_share")
+    refuse_infinite(acquiescent_percent=acquiescent_percent)
+    wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
+    shape = (runs, n_annotators, len(wanted))
+    beliefs = 100 * (wanted + annotator_sd * rng.standard_normal(shape))
+    stated = np.stack([beliefs, 100 - beliefs])
+    if acquiescence_share:
+        acquiesces = rng.random((runs, n_annotators, 1)) < acquiescence_share
+        stated = np.where(acquiesces, acquiescent_percent, stated)
+    stated += 100 * order_sd * rng.standard_normal(stated.shape)
+    stated = np.clip(rounding * np.rint(stated / rounding), 0.0, 100.0)
+    if excluded_share:
+        stated[:, rng.random((runs, n_annotators)) < excluded_share] = np.nan
+    return SpaAnswers(stated[0], stated[1])
+
+
+def choice_answers(
+    n_annotators: int,
+    n_each: int,
+    *,
+    mean_difficulty: float,
+    n_items: int | None = None,
+    spread: float = 0.1,
+    spread_is: str = "variance",
+    capability: tuple[float, float] = (0.8, 1.0),
+    annotator_sd: float = 0.0,
+    runs: int = 1,
+    rng: np.random.Generator,
+) -> ChoiceAnswers:
+    """Two-choice labels, `n_each` an annotator, by the agents of `choice_simulation.draw_agents`, new ones every run.
+
+    An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2, plus his own lean
+    N(0, annotator_sd), cut at 0 and 1. Requests are shared cyclically if `n_items` says how many there are, else each
+    label is of its own. (The effort of labelling strategies is `choice_simulation.planned_effort`.)
+
+    >>> made = choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
+    >>> made.chose_a.shape, bool(abs(made.chose_a.mean() - 0.6125) < 0.01)
+    ((20, 200, 5), True)
+    """
+    _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
+    refuse_negative(annotator_sd=annotator_sd)
+    items, n_distinct = _assigned(n_annotators, n_each, n_items, "n_items")
+    agents = draw_agents(
+        mean_difficulty,
+        runs * n_distinct,
+        spread=spread,
+        spread_is=spread_is,
+        capability=capability,
+        n_workers=runs * n_annotators,
+        rng=rng,
+    )
+    difficulties = agents.difficulties.reshape(runs, n_distinct)[:, items]
+    chance = (1 + agents.capabilities.reshape(runs, n_annotators, 1) * difficulties) / 2
+    if annotator_sd:
+        chance = chance + annotator_sd * rng.standard_normal((runs, n_annotators, 1))
+    return ChoiceAnswers((rng.random(chance.shape) < chance).astype(np.float64), items)
+
+
+def leaderboard_answers(
+    n_items: int,
+    scores: Sequence[float],
+    *,
+    n_annotators: int = 50,
+    annotator_icc: float = 0.1,
+    activity: float = 1.5,
+    largest_share: float | None = 0.05,
+    n_points: int = 5,
+    runs: int = 1,
+    rng: np.random.Generator,
+) -> LeaderboardAnswers:
+    """One label for each item of each system, by a workforce of which a few do most of the work.
+
+    Worker w would rate system k at q_wk ~ Beta with mean `scores`[k] (in 0..1) and spread such that two 0/1 labels of
+    one worker correlate by `annotator_icc`; the severe are severe with every system. A label is binomial(n_points - 1,
+    q_wk) / (n_points - 1). How much each works is Pareto(`activity`), the less the more unequal, and nobody does more
+    than `largest_share` of it on average (None: no cap; a cap below 1 / n_annotators becomes equal shares).
+
+    >>> made = leaderboard_answers(300, [0.8, 0.7], runs=20, rng=np.random.default_rng(0))
+    >>> made.values.shape, bool(np.all(np.abs(made.values.mean(axis=(0, 2)) - [0.8, 0.7]) < 0.02))
+    ((20, 2, 300), True)
+    """
+    _refuse_counts(n_items=n_items, n_annotators=n_annotators, runs=runs)
+    means = _within(vector(scores, "scores"), (0.0, 1.0), "scores")
+    if not 0 <= annotator_icc < 1:
+        raise ValueError(f"annotator_icc: {annotator_icc!r} is not in 0..1")
+    if not activity > 0:
+        raise ValueError(f"activity: {activity!r} is not a positive number")
+    if largest_share is not None and not 0 < largest_share <= 1:
+        raise ValueError(f"largest_share: {largest_share!r} is not in 0..1")
+    if n_points < 2:
+        raise ValueError(f"n_points: {n_points} is less than 2")
+    shape = (runs, len(means), n_items)
+    work = _capped(1 + rng.pareto(activity, (runs, n_annotators)), largest_share)
+    # One search for all runs: run r's shares end at r + 1.
+    ends = np.cumsum(work, axis=1) / work.sum(axis=1, keepdims=True) + np.arange(runs)[:, None]
+    places = rng.random((runs, len(means) * n_items)) + np.arange(runs)[:, None]
+    found = np.searchsorted(ends.ravel(), places.ravel(), side="right").reshape(places.shape)
+    annotators = np.clip(found - n_annotators * np.arange(runs)[:, None], 0, n_annotators - 1).reshape(shape)
+    chances = _propensities(means, annotator_icc, (runs, n_annotators), rng)
+    own = np.take_along_axis(chances, annotators, axis=2)
+    return LeaderboardAnswers(rng.binomial(n_points - 1, own) / (n_points - 1), annotators.astype(np.int64))

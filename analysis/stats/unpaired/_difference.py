@@ -1,0 +1,78 @@
+"""The difference of two means."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import (
+    refuse_level,
+    refuse_outside,
+)
+from analysis.stats.results import Estimate, Warning
+from analysis.stats.unpaired._samples import _common, _fewest, _nothing_of, _Spread, _TwoSamples
+
+
+def mean_difference(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    x_annotators: npt.ArrayLike,
+    y_annotators: npt.ArrayLike,
+    x_prompts: npt.ArrayLike,
+    y_prompts: npt.ArrayLike,
+    systems: tuple[str, str] = ("x", "y"),
+    scale: tuple[float, float] | None = None,
+    level: float = 0.95,
+    analysis: str = "rating.mean_difference_unpaired",
+    estimand: str = "mean of ratings of x minus mean of ratings of y (not side by side)",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """The mean of all ratings of x less that of y, where nobody judged both for the same prompt, and the test that it is 0.
+
+    `x` (n_x,) and `y` (n_y,) are ratings, NaN missing, each with the labels of its annotators and prompts. Annotators and
+    prompts are clusters: the variance is V_a + V_p - V_ap, each term a jackknife that leaves one cluster out, and never less
+    than V_a or V_p. One t with the degrees of freedom of Bell and McCaffrey gives p-value, interval and equivalence.
+    `scale` gives the scale's ends, for the share of its length in detail and the edges of the interval; `systems` gives the
+    names of x and y for reasons. `n` counts annotators; detail counts annotators and prompts of x, of y and of both. Under
+    six annotators or prompts of either system there is no test.
+
+    >>> x, y = [4, 5, 3, 4, 5, 4], [3, 3, 2, 4, 1, 3]
+    >>> found = mean_difference(x, y, x_annotators=list("aabbcc"), y_annotators=list("ddeeff"),
+    ...                         x_prompts=[1, 2, 3, 1, 2, 3], y_prompts=[1, 2, 3, 1, 2, 3], scale=(1, 5))
+    >>> round(found.estimate, 4), found.n, found.detail["n_prompts_both"], found.detail["n_annotators_both"]
+    (1.5, 6, 3, 0)
+    """
+    refuse_level(level)
+    rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+    if scale is not None:
+        refuse_outside(rows.values, scale, "x and y")
+    reach = None if scale is None else scale[1] - scale[0]
+    common = _common(rows, analysis, estimand, unit, mode, {"null": 0.0, "level": level, "scale": scale})
+    warnings = (Warning("not_side_by_side", "info"), *((Warning("interval_scale_assumed", "info"),) if scale else ()))
+    if min(rows.sizes) == 0:
+        return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
+    mean_x, mean_y = (float(np.mean(rows.values[rows.is_x == one])) for one in (1, 0))
+    estimate = mean_x - mean_y
+    common["detail"] |= {"mean_x": mean_x, "mean_y": mean_y}
+    if reach is not None:
+        common["detail"]["share_of_range"] = estimate / reach
+    if (edge := rows.too_few(systems)) is not None:
+        return Estimate(status=edge[0], reason=edge[1], estimate=estimate, warnings=warnings, **common)
+    spread = _Spread.of(rows, rows.values)
+    common["detail"] |= spread.detail()
+    return clusters.t_estimate(
+        estimate,
+        math.sqrt(spread.two_way.variance),
+        spread.df,
+        fewest=_fewest(common["detail"]),
+        level=level,
+        method="two_way_cv3_t",
+        null=0.0,
+        test="two_way_t",
+        bounds=None if reach is None else (-reach, reach),
+        warnings=(*rows.warnings(unit), *warnings),
+        **common,
+    )

@@ -1,0 +1,265 @@
+"""The two samples, their shared annotators and prompts, and how far their sum spreads."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap, clusters
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    codes,
+    kept_codes,
+    sizes_of,
+    totals,
+    vector,
+)
+from analysis.stats.results import Estimate, Warning
+
+BOUNDS = (0.0, 1.0)
+# Up to so many distinct ratings a bootstrap resamples their counts instead of rows.
+FEW_POINTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _TwoSamples:
+    """The ratings of two systems, x before y, with the codes of their annotators and prompts; all arrays (n_rows,).
+
+    `is_x` is 1 beside a rating of x and 0 beside one of y.
+    """
+
+    values: FloatArray
+    is_x: FloatArray
+    annotators: IntArray
+    prompts: IntArray
+    n_missing: int
+
+    @classmethod
+    def of(
+        cls,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        x_annotators: npt.ArrayLike,
+        y_annotators: npt.ArrayLike,
+        x_prompts: npt.ArrayLike,
+        y_prompts: npt.ArrayLike,
+    ) -> "_TwoSamples":
+        """Raises ValueError where an array of labels is not as long as its ratings. NaN ratings are left out and counted."""
+        first, second = vector(x, "x"), vector(y, "y")
+        values = np.concatenate([first, second])
+        here = ~np.isnan(values)
+        labels: list[IntArray] = []
+        for name, of_x, of_y in (("annotators", x_annotators, y_annotators), ("prompts", x_prompts, y_prompts)):
+            pair = (np.asarray(of_x), np.asarray(of_y))
+            for system, given, ratings in zip("xy", pair, (first, second), strict=True):
+                codes(given, f"{system}_{name}", len(ratings))
+            labels.append(kept_codes(np.concatenate(pair), name, here)[0])
+        is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
+        who, prompts = labels
+        return cls(values[here], is_x[here], who, prompts, int((~here).sum()))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many ratings x and y have."""
+        n_x = int(self.is_x.sum())
+        return n_x, len(self.is_x) - n_x
+
+    def counts(self, labels: IntArray) -> FloatArray:
+        """How many ratings of x and of y each cluster holds; shape (G, 2)."""
+        n = int(labels.max(initial=-1)) + 1
+        return np.stack([totals(labels, self.is_x, n), totals(labels, 1 - self.is_x, n)], axis=1)
+
+    def described(self) -> dict[str, Any]:
+        """How many annotators and prompts each system has, how many have ratings of both, and how many annotators rated both for
+        the same prompt."""
+        n_x, n_y = self.sizes
+        found: dict[str, Any] = {"n_x": n_x, "n_y": n_y, "n_missing": self.n_missing}
+        for name, labels in (("annotators", self.annotators), ("prompts", self.prompts)):
+            has = self.counts(labels) > 0
+            found |= {
+                f"n_{name}": len(has),
+                f"n_{name}_x": int(has[:, 0].sum()),
+                f"n_{name}_y": int(has[:, 1].sum()),
+                f"n_{name}_both": int(has.all(axis=1).sum()),
+            }
+        of_x, of_y = (
+            set(zip(*(labels[self.is_x == one].tolist() for labels in (self.annotators, self.prompts)), strict=True))
+            for one in (1, 0)
+        )
+        return found | {"n_annotators_side_by_side": len({annotator for annotator, _ in of_x & of_y})}
+
+    def too_few(self, systems: tuple[str, str] = ("x", "y")) -> tuple[str, str] | None:
+        """Status and reason where there is an estimate and no spread; None where there is one."""
+        described = self.described()
+        for whose, name in (("by one annotator", "annotators"), ("of one prompt", "prompts")):
+            for role, system in zip("xy", systems, strict=True):
+                if described[f"n_{name}_{role}"] == 1:
+                    return "n_lt_2", f"all ratings of {system} are {whose}, so their spread is unknown"
+        return None
+
+    def warnings(self, unit: str) -> tuple[Warning, ...]:
+        """`clusters.cluster_warnings` of the annotators and the prompts of each system, the graver system's alone."""
+        found: dict[tuple[str, str], Warning] = {}
+        for name, labels in ((unit, self.annotators), ("prompt", self.prompts)):
+            for column in self.counts(labels).T:
+                for warning in clusters.cluster_warnings(column[column > 0], name=name):
+                    key = (warning.code, name)
+                    if name == unit or warning.code == "few_clusters":
+                        worse = warning.severity == "block" or key not in found
+                        found[key] = warning if worse else found[key]
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The two-way clustered variance of a difference of two means, and the degrees of freedom of its t reference."""
+
+    two_way: clusters.TwoWay
+    df: float
+
+    @classmethod
+    def of(cls, rows: _TwoSamples, values: FloatArray) -> "_Spread":
+        """Of mean(values of x) - mean(values of y), every system with at least two annotators and two prompts.
+
+        Each term is the jackknife that leaves one cluster out (CV3): V = V_a + V_p - V_ap, never less than V_a or V_p.
+        Each way has the degrees of freedom of Bell and McCaffrey: G - 1 where all clusters hold both systems alike,
+        G - 2 where each holds one, nearer to those of the smaller sample where one has few clusters. They are combined
+        as Satterthwaite does.
+        """
+        design = np.column_stack([np.ones(len(values)), rows.is_x])
+        pairs, _ = codes(rows.annotators * (int(rows.prompts.max()) + 1) + rows.prompts, "pairs", len(values))
+        parts = [
+            float(clusters.clustered_regression(design, values, labels).covariance[1, 1])
+            for labels in (rows.annotators, rows.prompts, pairs)
+        ]
+        two_way = clusters.TwoWay(parts[0], parts[1], parts[0] + parts[1] - parts[2])
+        dfs = [_bell_mccaffrey(rows.counts(labels)) for labels in (rows.annotators, rows.prompts)]
+        if two_way.variance == two_way.combined:
+            noise = sum(part**2 / df for part, df in zip(parts[:2], dfs, strict=True))
+            df = two_way.variance**2 / noise if noise > 0 else min(dfs)
+        else:
+            df = dfs[0] if two_way.annotators >= two_way.items else dfs[1]
+        return cls(two_way, max(1.0, df))
+
+    def detail(self) -> dict[str, Any]:
+        return self.two_way.detail()
+
+
+def _bell_mccaffrey(counts: FloatArray) -> float:
+    """Degrees of freedom of the clustered variance of a difference of two means; `counts` (G, 2) ratings of x and y.
+
+    tr(M)^2 / tr(M^2), M the covariance of the clusters' sums of weighted residuals where all ratings are independent.
+
+    >>> round(_bell_mccaffrey(np.array([[3.0, 3.0]] * 10)), 6), round(_bell_mccaffrey(np.repeat(np.eye(2), 5, axis=0)), 6)
+    (9.0, 8.0)
+    """
+    sizes = counts.sum(axis=0)
+    shares = counts / sizes
+    diagonal = (shares / sizes).sum(axis=1)
+    squared = (shares**2).sum(axis=0)
+    trace = float(diagonal.sum() - (squared / sizes).sum())
+    crossed = float(shares[:, 0] @ shares[:, 1])
+    of_square = float(
+        (diagonal**2).sum()
+        - 2 * (diagonal[:, None] * shares**2 / sizes).sum()
+        + (squared**2 / sizes**2).sum()
+        + 2 * crossed**2 / sizes.prod()
+    )
+    return max(1.0, trace**2 / of_square) if of_square > 0 else 1.0
+
+
+def _common(
+    rows: _TwoSamples, analysis: str, estimand: str, unit: str, mode: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What every estimate of two samples that were not judged side by side says of itself."""
+    described = rows.described()
+    return {
+        "analysis": analysis,
+        "estimand": estimand,
+        "unit": unit,
+        "mode": mode,
+        "n": described["n_annotators"],
+        "n_clusters": min(described["n_annotators"], described["n_prompts"]),
+        "n_rows": len(rows.values),
+        "settings": {**settings, "method": "two_way_cv3", "comparison": "not side by side"},
+        "detail": described,
+    }
+
+
+def _nothing_of(rows: _TwoSamples, systems: tuple[str, str]) -> str:
+    lacking = [system for system, n in zip(systems, rows.sizes, strict=True) if n == 0]
+    return f"neither {lacking[0]} nor {lacking[1]} has a rating" if len(lacking) == 2 else f"{lacking[0]} has no rating"
+
+
+def _fewest(described: dict[str, Any]) -> int:
+    """The fewest clusters of either system in either way."""
+    return min(int(described[f"n_{name}_{system}"]) for name in ("annotators", "prompts") for system in "xy")
+
+
+def _ratings(values: npt.ArrayLike, annotators: npt.ArrayLike | None, name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
+    array = vector(values, name)
+    labels = np.arange(len(array)) if annotators is None else np.asarray(annotators)
+    codes(labels, f"{name}_annotators", len(array))
+    here = ~np.isnan(array)
+    return array[here], labels[here]
+
+
+def _resampled(
+    x: FloatArray,
+    y: FloatArray,
+    of_x: IntArray,
+    of_y: IntArray,
+    estimate: float,
+    *,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    common: dict[str, Any],
+) -> Estimate:
+    """The percentile bootstrap over annotators."""
+    n_x, n_y = int(of_x.max()) + 1, int(of_y.max()) + 1
+    size_x, size_y = sizes_of(of_x, n_x), sizes_of(of_y, n_y)
+    above = _wins(x, y, of_x, of_y, n_x, n_y)
+    draws = []
+    weights_x = bootstrap.multinomial_weights(n_x, resamples, rng)
+    weights_y = bootstrap.multinomial_weights(n_y, resamples, rng)
+    for block_x, block_y in zip(weights_x, weights_y, strict=True):
+        draws.append(above(block_x, block_y) / ((block_x @ size_x) * (block_y @ size_y)))
+    interval = bootstrap.percentile_interval(np.concatenate(draws), level)
+    named = {key: common[key] for key in ("estimand", "unit", "mode", "n", "n_clusters", "n_rows", "settings")}
+    return Estimate(analysis=f"{common['analysis']}.bootstrap", estimate=estimate, interval=interval, **named)
+
+
+def _wins(
+    x: FloatArray, y: FloatArray, of_x: IntArray, of_y: IntArray, n_x: int, n_y: int
+) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """How often a resampled x is above a resampled y, from the weights (resamples, G) of the annotators."""
+    distinct, place = np.unique(np.concatenate([x, y]), return_inverse=True)
+    if len(distinct) <= FEW_POINTS:
+        # On a scale with few points it only matters how often each annotator used each point.
+        by_x = _histogram(place[: len(x)], of_x, n_x, len(distinct))
+        by_y = _histogram(place[len(x) :], of_y, n_y, len(distinct))
+
+        def by_point(block_x: FloatArray, block_y: FloatArray) -> FloatArray:
+            counts_y = block_y @ by_y
+            return np.asarray(((block_x @ by_x) * (np.cumsum(counts_y, axis=1) - counts_y / 2)).sum(axis=1))
+
+        return by_point
+    order = np.argsort(y, kind="stable")
+    left, right = (np.searchsorted(y[order], x, side=side) for side in ("left", "right"))
+
+    def by_row(block_x: FloatArray, block_y: FloatArray) -> FloatArray:
+        reached = np.zeros((len(block_y), len(y) + 1))
+        np.cumsum(block_y[:, of_y[order]], axis=1, out=reached[:, 1:])
+        return np.asarray((block_x[:, of_x] * (reached[:, left] + reached[:, right])).sum(axis=1) / 2)
+
+    return by_row
+
+
+def _histogram(place: IntArray, labels: IntArray, n_groups: int, n_distinct: int) -> FloatArray:
+    """How often each annotator gave each distinct rating; shape (n_groups, n_distinct)."""
+    counts = np.bincount(labels * n_distinct + place, minlength=n_groups * n_distinct)
+    return counts.reshape(n_groups, n_distinct).astype(np.float64)

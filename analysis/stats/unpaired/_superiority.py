@@ -1,0 +1,232 @@
+"""The chance that a rating of x is above a rating of y."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import basic, bootstrap, clusters
+from analysis.stats.arrays import (
+    FloatArray,
+    codes,
+    refuse_level,
+    sizes_of,
+    totals,
+)
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.unpaired._samples import (
+    BOUNDS,
+    _common,
+    _fewest,
+    _nothing_of,
+    _ratings,
+    _resampled,
+    _Spread,
+    _TwoSamples,
+)
+
+
+def superiority(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    x_annotators: npt.ArrayLike | None = None,
+    y_annotators: npt.ArrayLike | None = None,
+    x_prompts: npt.ArrayLike | None = None,
+    y_prompts: npt.ArrayLike | None = None,
+    systems: tuple[str, str] = ("x", "y"),
+    rng: np.random.Generator | None = None,
+    level: float = 0.95,
+    resamples: int = bootstrap.RESAMPLES,
+    analysis: str = "rating.superiority_unpaired",
+    unit: str = "annotator",
+    mode: str = "recommended",
+) -> Estimate:
+    """P(x > y) + P(x = y) / 2 for ratings of two systems by different annotators, and the test that it is one half.
+
+    `x` (n_x,) and `y` (n_y,) are ratings, NaN missing; only their order counts. With the placements F_y(x_i), the share
+    of y below x_i with ties half, the estimate is their mean; V = V_x + V_y, each the CV3 variance of a mean of
+    placements over annotators (`x_annotators`, `y_annotators`; each rating its own if None), which with one rating an
+    annotator is Brunner and Munzel's s^2 / n; t on Satterthwaite's degrees of freedom. The interval is cut at 0 and 1.
+    detail has Cliff's delta. Sensitivities: the percentile bootstrap over annotators, which stays within 0..1 by
+    itself, and the Mann-Whitney test, of equal distributions and not of one half.
+
+    All of x above all of y, or below: `separation`, without a test; V is 0 there and a bootstrap too. The interval is
+    then Clopper and Pearson's for min(G_x, G_y) pairs of annotators that have nobody in common, of which all went one
+    way. All ratings equal: `zero_variance`. Under six annotators in a group there is no test where ratings share
+    annotators. Raises ValueError, naming him, for an annotator who rated both systems.
+
+    With `x_prompts` and `y_prompts` annotators and prompts are both clusters, as in `mean_difference`, and an annotator
+    may have rated both systems: the variance and the degrees of freedom are those of the difference of mean placements,
+    and there are no sensitivities, which know annotators alone. `systems`: how a reason then calls x and y.
+
+    >>> result = superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
+    >>> round(result.estimate, 4), round(result.pvalue, 4), round(result.detail["cliff_delta"], 4)
+    (0.7778, 0.0857, 0.5556)
+    >>> apart = superiority([4, 5, 5], [1, 2, 2], rng=np.random.default_rng(0))
+    >>> apart.status, apart.estimate, round(apart.interval.low, 3)
+    ('separation', 1.0, 0.292)
+    """
+    refuse_level(level)
+    if x_prompts is not None and y_prompts is not None:
+        if x_annotators is None or y_annotators is None:
+            raise ValueError("x_annotators: prompts are given, so annotators must be given too")
+        rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+        return _two_way_superiority(rows, systems, level=level, analysis=analysis, unit=unit, mode=mode)
+    if rng is None:
+        raise ValueError("rng: the bootstrap over annotators needs a generator")
+    first, who_x = _ratings(x, x_annotators, "x")
+    second, who_y = _ratings(y, y_annotators, "y")
+    if x_annotators is not None and y_annotators is not None:
+        in_both = sorted(set(who_x.tolist()) & set(who_y.tolist()), key=str)
+        if in_both:
+            raise ValueError(f"y_annotators: {in_both[0]!r} rated both systems; use ratings.superiority")
+    of_x, groups_x = codes(who_x, "x_annotators", len(first))
+    of_y, groups_y = codes(who_y, "y_annotators", len(second))
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "probability that a rating of x is above one of y, ties half (different annotators)",
+        "unit": unit,
+        "mode": mode,
+        "n": groups_x + groups_y,
+        "n_clusters": groups_x + groups_y,
+        "n_rows": len(first) + len(second),
+        "settings": {"null": 0.5, "level": level, "resamples": resamples},
+    }
+    n_missing = np.size(x) + np.size(y) - len(first) - len(second)
+    detail: dict[str, Any] = {"n_x": len(first), "n_y": len(second), "n_missing": n_missing}
+    if min(len(first), len(second)) == 0:
+        return Estimate(status="no_data", reason="a system has no rating", detail=detail, **common)
+    place_x, place_y = _placements(first, second), _placements(second, first)
+    estimate = float(np.mean(place_x))
+    detail["cliff_delta"] = 2 * estimate - 1
+    common |= {"estimate": estimate, "detail": detail}
+    if np.ptp(np.concatenate([first, second])) == 0:
+        return Estimate(status="zero_variance", reason="all ratings are equal", **common)
+    if estimate in BOUNDS:
+        return Estimate(
+            status="separation",
+            reason="all ratings of one system lie above all of the other",
+            interval=_separated(estimate, min(groups_x, groups_y), level),
+            **common,
+        )
+    if min(groups_x, groups_y) == 1:
+        return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
+    size_x, size_y = sizes_of(of_x, groups_x), sizes_of(of_y, groups_y)
+    part_x = clusters.cv3_variance(totals(of_x, place_x, groups_x), size_x)
+    part_y = clusters.cv3_variance(totals(of_y, place_y, groups_y), size_y)
+    se = math.sqrt(part_x + part_y)
+    sensitivity = (
+        _resampled(first, second, of_x, of_y, estimate, level=level, resamples=resamples, rng=rng, common=common),
+        _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode),
+    )
+    df_x, df_y = (max(1.0, clusters.effective_clusters(sizes) - 1) for sizes in (size_x, size_y))
+    parts = part_x**2 / df_x + part_y**2 / df_y
+    df = (part_x + part_y) ** 2 / parts if parts > 0 else min(df_x, df_y)
+    is_one_each = groups_x == len(first) and groups_y == len(second)
+    warnings: tuple[Warning, ...] = ()
+    if not is_one_each:
+        found = [*clusters.cluster_warnings(size_x, name=unit), *clusters.cluster_warnings(size_y, name=unit)]
+        warnings = tuple({warning.code: warning for warning in found}.values())
+    name = "brunner_munzel" if is_one_each else "clustered_brunner_munzel"
+    return clusters.t_estimate(
+        se=se,
+        df=df,
+        level=level,
+        method=f"{name}_t",
+        null=0.5,
+        test=name,
+        bounds=BOUNDS,
+        sensitivity=sensitivity,
+        warnings=warnings,
+        fewest=None if is_one_each else min(groups_x, groups_y),
+        **common,
+    )
+
+
+def _two_way_superiority(
+    rows: _TwoSamples, systems: tuple[str, str], *, level: float, analysis: str, unit: str, mode: str
+) -> Estimate:
+    """`superiority` with annotators and prompts as clusters."""
+    estimand = "probability that a rating of x is above one of y, ties half (not side by side)"
+    common = _common(rows, analysis, estimand, unit, mode, {"null": 0.5, "level": level})
+    warnings = (Warning("not_side_by_side", "info"),)
+    if min(rows.sizes) == 0:
+        return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
+    first, second = rows.values[rows.is_x == 1], rows.values[rows.is_x == 0]
+    # `_TwoSamples` keeps the ratings of x before those of y.
+    placements = np.concatenate([_placements(first, second), _placements(second, first)])
+    estimate = float(np.mean(placements[: len(first)]))
+    common |= {"estimate": estimate, "warnings": warnings}
+    common["detail"]["cliff_delta"] = 2 * estimate - 1
+    if np.ptp(rows.values) == 0:
+        return Estimate(status="zero_variance", reason="all ratings are equal", **common)
+    if estimate in BOUNDS:
+        return Estimate(
+            status="separation",
+            reason="all ratings of one system lie above all of the other",
+            interval=_separated(estimate, _fewest(common["detail"]), level),
+            **common,
+        )
+    if (edge := rows.too_few(systems)) is not None:
+        return Estimate(status=edge[0], reason=edge[1], **common)
+    spread = _Spread.of(rows, placements)
+    common["detail"] |= spread.detail()
+    common["warnings"] = (*rows.warnings(unit), *warnings)
+    return clusters.t_estimate(
+        se=math.sqrt(spread.two_way.variance),
+        df=spread.df,
+        fewest=_fewest(common["detail"]),
+        level=level,
+        method="two_way_cv3_t",
+        null=0.5,
+        test="two_way_t",
+        bounds=BOUNDS,
+        **common,
+    )
+
+
+def _mann_whitney(
+    x: FloatArray, y: FloatArray, *, analysis: str, unit: str, mode: str, alternative: str = "two-sided"
+) -> Estimate:
+    """U / (n_x n_y), and the test that both groups have one distribution."""
+    from scipy import stats
+
+    n_x, n_y = len(x), len(y)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": "probability that x is above y, ties half: test of equal distributions",
+        "unit": unit,
+        "mode": mode,
+        "n": n_x + n_y,
+        "n_rows": n_x + n_y,
+        "detail": {"n_x": n_x, "n_y": n_y},
+        "settings": {"alternative": alternative},
+    }
+    estimate = float(np.mean(_placements(x, y)))
+    if min(n_x, n_y) == 1:
+        return Estimate(status="n_lt_2", reason="one value has no spread", estimate=estimate, **common)
+    if np.ptp(np.concatenate([x, y])) == 0:
+        return Estimate(status="zero_variance", reason="all values are equal", estimate=estimate, **common)
+    found = stats.mannwhitneyu(x, y, alternative=alternative)
+    test = HypothesisTest(
+        name="mann_whitney",
+        null=0.5,
+        statistic=float(found.statistic),
+        pvalue=min(1.0, float(found.pvalue)),
+        alternative=alternative,
+    )
+    return Estimate(estimate=estimate, test=test, **common)
+
+
+def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
+    """For each value the share of the others below it, ties half."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
+    return np.asarray(below / (2 * len(others)))
+
+
+def _separated(estimate: float, n_pairs: int, level: float) -> Interval:
+    low, high = basic.clopper_pearson(n_pairs if estimate == 1 else 0, n_pairs, level)
+    return Interval(level, low, high, "clopper_pearson_pairs")
