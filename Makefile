@@ -5,21 +5,6 @@ BIN := $(VENV)/bin
 HEVAL := $(BIN)/python -m heval_site.cli
 # Where `make demo` and `make up` keep database, media and secrets.
 export HEVAL_HOME ?= $(CURDIR)/state
-# What asks the database in its own way: places, answers, pay, guards, drawing, jobs, imports, exports, snapshots, the report.
-POSTGRES_TESTS := tests/annotators/test_assign.py tests/annotators/test_import_answers.py tests/annotators/test_indexes.py tests/annotators/test_races.py \
-	tests/annotators/test_ids_migration.py tests/annotators/test_images.py tests/annotators/test_lost_visits.py \
-	tests/annotators/test_places.py \
-	tests/annotators/test_prepared.py tests/annotators/test_record.py tests/annotators/test_settle.py tests/annotators/test_tasks.py tests/pay/test_book.py \
-	tests/panels/test_orders.py tests/panels/test_reconcile.py tests/panels/test_traces_of_people.py tests/verdicts \
-	tests/heval_site --ignore=tests/heval_site/test_rehearsal.py \
-	tests/studies/test_bundle.py tests/studies/test_constraints.py tests/studies/test_draw.py tests/studies/test_guards.py \
-	tests/studies/test_jobs.py tests/studies/test_lifecycle.py tests/analysis/test_archive.py tests/analysis/test_exclusions.py \
-	tests/analysis/test_exports.py tests/analysis/test_frames.py tests/analysis/test_report.py tests/analysis/test_runs.py \
-	tests/analysis/test_snapshot.py tests/test_bad_input_annotators.py tests/test_bad_input_answers.py \
-	tests/test_bad_input_studies.py::test_every_number_that_people_give_has_a_limit_that_each_database_holds
-# What asks it as everything does: for changes of the database's version or driver, and now and then.
-POSTGRES_MORE := tests/annotators tests/panels tests/pay tests/verdicts tests/heval_site tests/studies tests/analysis/coding tests/analysis/test_*.py \
-	tests/test_bad_input_*.py tests/test_robots*.py
 # Processes of the test run; 0: in this one.
 WORKERS ?= 2
 ARGS ?=
@@ -31,7 +16,7 @@ help:
 	@echo "make up          the site alone"
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
 	@echo "make test-slow   the proofs that take minutes"
-	@echo "make test-postgres  the tests that ask the database in its own way, on the server of HEVAL_TEST_DATABASE_URL"
+	@echo "make test-postgres  the tests with the marker postgres, on the server of HEVAL_TEST_DATABASE_URL"
 	@echo "make test-postgres-more  all tests that touch the database, there"
 	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
 	@echo "make bench-stats the statistics against the usual way to compute the same"
@@ -51,10 +36,10 @@ test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --slow $(ARGS)
 
 test-postgres: $(VENV)/.installed-dev
-	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(POSTGRES_TESTS) $(ARGS)
+	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "postgres and not browser" $(ARGS)
 
 test-postgres-more: $(VENV)/.installed-dev
-	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(POSTGRES_MORE) $(ARGS)
+	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(ARGS)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench.annotator_cycle $(ARGS)

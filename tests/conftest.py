@@ -31,7 +31,12 @@ def touches_database(item) -> bool:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if (only := item.get_closest_marker("only_on")) is not None and only.args == ("postgresql",):
+            item.add_marker(pytest.mark.postgres)
+
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
             return False

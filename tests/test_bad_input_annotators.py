@@ -29,6 +29,8 @@ from studies.scales import read_scale
 from tests.builders import panel, spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 
+pytestmark = pytest.mark.postgres
+
 FORM = "application/x-www-form-urlencoded"
 
 

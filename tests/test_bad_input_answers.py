@@ -13,7 +13,7 @@ from studies.importing import uploads, work
 from studies.models import Arm, Job, Output
 from tests.builders import COMMENT, SCREENING, add_choice, add_rating, add_survey, draft_study, user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 GOOD = {
     "annotator": "w1",

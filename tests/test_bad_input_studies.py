@@ -336,6 +336,7 @@ def test_a_language_that_is_none_is_told_by_the_rest_interface(owner, study, kin
     assert answer.status_code == 400 and "language tag" in answer.content.decode()
 
 
+@pytest.mark.postgres
 def test_every_number_that_people_give_has_a_limit_that_each_database_holds():
     limits = {
         models.PositiveSmallIntegerField: 32_767,

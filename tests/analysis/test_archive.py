@@ -16,6 +16,8 @@ from studies.models import Study
 from tests.analysis.rest import analysis_of, api_of, body_of, closed_study, unguarded
 from tests.builders import draft_study, user
 
+pytestmark = pytest.mark.postgres
+
 
 @pytest.fixture
 def study(db):

@@ -11,6 +11,8 @@ from analysis import exclusions
 from analysis.exclusions import FAIL, PASS, UNKNOWN, Applied, Flags, Material
 from studies.rules import REGISTRY
 
+pytestmark = pytest.mark.postgres
+
 START = pd.Timestamp("2026-11-21 10:00", tz="UTC")
 
 

@@ -28,6 +28,8 @@ from tests.analysis.rest import api_of, body_of, close, closed_study, unguarded
 from tests.builders import choice_study, draft_study, spa_study, user
 from tests.players import submitted
 
+pytestmark = pytest.mark.postgres
+
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx")
 
 

@@ -14,7 +14,7 @@ from tests.analysis.answers import answer
 from tests.builders import spa_study
 from tests.players import submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from studies.models import Arm, Contrast, Question, Study, System
 from tests.analysis.answers import answer
 from tests.builders import launched, spa_draft, spa_study, user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 QUICK = {"resamples": 199}
 BANNED = (

@@ -18,6 +18,8 @@ from studies.models import AuditEvent, Job, Study
 from tests.analysis.answers import answer
 from tests.builders import spa_study, user
 
+pytestmark = pytest.mark.postgres
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = {"resamples": 199}
 

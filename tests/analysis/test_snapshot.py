@@ -10,6 +10,8 @@ from analysis import snapshot as module
 from analysis.snapshot import Busy, snapshot
 from studies.models import AuditEvent
 
+pytestmark = pytest.mark.postgres
+
 
 def write(verb):
     """From another thread, as another process would."""

@@ -16,7 +16,7 @@ from studies.models import AuditEvent, Batch, Study
 from tests.builders import spa_draft, spa_study
 from tests.players import claimed, submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission
 from tests.builders import recruitment, spa_study, user
 from tests.traces import Hunt
 
+pytestmark = pytest.mark.postgres
+
 NAME = "the_id_of_a_person_is_kept_enciphered_alone"
 PEOPLE = ("WORKS-marked", "LEFT-marked", "OWED-marked", "7391840", "FILE-marked", "0739184", "739184")
 

@@ -21,7 +21,7 @@ from tests.illustrated import illustrated
 from tests.players import claimed, form
 from tests.robots import Page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

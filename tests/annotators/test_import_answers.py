@@ -24,7 +24,7 @@ from studies.models import Design, Item, Job, Study
 from tests import builders
 from tests.builders import add_choice, add_humanlike, add_rating, add_spa, add_survey, draft_study, user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 HEAD = "annotator,prompt_key,shown:A,shown:B,chosen,time\n"
 CHOICES = (

@@ -5,7 +5,7 @@ from django.db import connection
 
 from annotators.models import Assignment, PageVisit, Response
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 WRITTEN_BY_PAGES = (Assignment, PageVisit, Response)
 
 

@@ -12,7 +12,7 @@ from tests.builders import launched, recruitment, spa_study
 from tests.players import claimed, submitted
 from tests.robots import Page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def stored_of(assignment: Assignment) -> tuple[list, list]:

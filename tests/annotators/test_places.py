@@ -21,7 +21,7 @@ from studies.models import Batch, Study
 from tests.builders import panel, promised, spa_study
 from tests.players import answered, claimed
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 # What the words promise of answers that are sent from now on: they count, may be late, or are late.
 COUNT, MAY_BE_LATE, LATE = "your answers count", "may be marked as late", "stored and marked as late"

@@ -13,7 +13,7 @@ from annotators.record import OF_RESPONSE, OF_VISIT, Row, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, open_page, plausible, submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
 
 

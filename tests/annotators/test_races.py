@@ -18,7 +18,7 @@ from studies.models import Batch
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 def all_at_once(work, arguments, threads):

@@ -29,7 +29,7 @@ from studies.models import Batch
 from tests.builders import spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from tests.annotators.test_races import all_at_once, counts_are_true
 from tests.builders import choice_study, spa_study, user
 from tests.players import answered, claimed, open_page, submitted
 
+pytestmark = pytest.mark.postgres
+
 MAX_THREE = {"settings": {"strategy": "max_three"}, "annotators_per_batch": 2}
 
 

@@ -14,7 +14,7 @@ from studies.models import Batch, Study
 from tests.builders import spa_study
 from tests.players import claimed, submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def closed_long_ago(study, days):

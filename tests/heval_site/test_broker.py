@@ -9,6 +9,8 @@ import pytest
 
 from heval_site import broker
 
+pytestmark = pytest.mark.postgres
+
 
 @contextmanager
 def silent_port():

@@ -14,7 +14,7 @@ from heval_site.management.commands import demo
 from studies import jobs
 from studies.models import Job
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.builders import spa_study
 
+pytestmark = pytest.mark.postgres
+
 
 def test_the_root_says_what_this_server_is_without_cookie_or_database(client):
     response = client.get("/")

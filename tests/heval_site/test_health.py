@@ -12,7 +12,7 @@ from django.db import OperationalError
 from heval_site import doctor, health
 from studies import jobs
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def test_healthz_asks_nothing_of_the_database(client, django_assert_num_queries):

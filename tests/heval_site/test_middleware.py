@@ -10,6 +10,8 @@ from django.utils.module_loading import import_string
 
 from heval_site import middleware
 
+pytestmark = pytest.mark.postgres
+
 ON_EVERY_PATH = {
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",

@@ -10,7 +10,7 @@ from psycopg_pool import ConnectionPool
 from heval_site import pooled
 from heval_site.pooled import Connection
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql"), pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ urlpatterns = [
 ]
 handler500 = unavailable.server_error
 handler404 = unavailable.not_found
-pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.postgres]
 
 
 @pytest.fixture

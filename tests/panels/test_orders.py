@@ -15,7 +15,7 @@ from tests.players import submitted
 
 from .pretend import Pretend, recruitment_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tests.players import claimed, submitted
 
 from .pretend import Pretend, recruitment_of, speaks
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 NOW = timezone.now()
 
 

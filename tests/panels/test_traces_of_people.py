@@ -66,7 +66,7 @@ from tests.players import answered
 from tests.test_urls import addresses, filled
 from tests.traces import Hunt, columns, opened, spellings
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 # Where the id of a person may be, and why. Anything else fails.
 DECLARED_PAGES = {

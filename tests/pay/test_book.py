@@ -34,7 +34,7 @@ from tests.builders import panel, promised, spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks
 from tests.players import answered, claimed, submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 State = Payment.State
 
 

@@ -24,6 +24,8 @@ from studies.models import Arm, AuditEvent, Expected, Exposure, Item, Output, Pr
 from studies.preparation import prepare
 from tests.builders import SCREENING, add_rating, add_spa, add_survey, draft_study, launched, spa_draft, user
 
+pytestmark = pytest.mark.postgres
+
 
 def sha(study: Study) -> str:
     return sha256_of(canonical(design_of(Study.objects.get(pk=study.pk))))

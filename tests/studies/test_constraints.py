@@ -54,7 +54,7 @@ from studies.models import (
 )
 from tests.builders import panel, spa_draft, user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 NOW = timezone.now()
 
 

@@ -12,7 +12,7 @@ from studies.models import Arm, ArmSystem, Output, Section
 from studies.texts import word_count
 from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def prompts_of(batch):

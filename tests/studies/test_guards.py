@@ -31,7 +31,7 @@ from studies.models import (
 from tests.builders import draft_study, spa_study
 from tests.players import submitted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

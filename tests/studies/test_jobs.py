@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from studies import jobs
 from studies.models import Job, Study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 State = Job.State
 
 

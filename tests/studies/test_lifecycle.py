@@ -12,7 +12,7 @@ from studies.lifecycle import NotNow, NotReady
 from studies.models import AuditEvent, Output, Placement, Question, Study
 from tests.builders import add_spa, draft_study, launched, spa_draft, spa_study, user, warnings_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def verbs(study):

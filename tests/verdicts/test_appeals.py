@@ -18,7 +18,7 @@ from tests.builders import user
 
 from .conftest import LONG, checks, sent, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 WHY = "Both of these questions were cut off on my phone."
 
 

@@ -23,7 +23,7 @@ from tests.builders import user
 
 from .conftest import LONG, checks, lasting, sent, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def found(**changes) -> Measured:

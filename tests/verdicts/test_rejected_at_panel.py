@@ -22,7 +22,7 @@ from tests.builders import user
 from .conftest import LONG, checks, sent, work
 from .test_appeals import WHY, last_page, objecting, stages_of, url
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture
