@@ -5,4 +5,6 @@ class AnalysisConfig(AppConfig):
     name = "analysis"
 
     def ready(self):
-        from . import exclusions  # noqa: F401 - importing it fills the registry of rules
+        from . import exclusions
+
+        exclusions.load()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from studies.protocols import Block
 
-from .exclusions import Applied
+from .exclusions.applied import Applied
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,7 +4,7 @@ from annotators import exclude
 from annotators.models import Assignment
 from studies.models import Study
 
-from .exclusions import apply_rules, kept
+from .exclusions.applied import apply_rules, kept
 from .frames import assignments_frame, responses_frame
 from .material import material_of
 

@@ -22,12 +22,15 @@ from studies.models import Study
 from studies.protocols import REGISTRY, Block
 from studies.version import version
 
-from . import choice_report, exclusions, inconclusive, newest, sentences, tables
+from . import choice_report, inconclusive, newest, sentences, tables
 from .attrition import attrition
 from .claims import Claims, claims_of
 from .coding.flat import codings_sha256
 from .coding.report import Sample, read_samples
 from .coding.report import blocks as coding_blocks
+from .exclusions.applied import Applied, apply_rules
+from .exclusions.applied import kept as kept_by
+from .exclusions.flow import flow_of
 from .flat import Selection
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
@@ -58,7 +61,7 @@ class Read:
     study: Study
     responses: "DataFrame"
     assignments: "DataFrame"
-    applied: list[exclusions.Applied]
+    applied: list[Applied]
     sections: list[Any]
     versions: list[dict[str, Any]]
     mismatch: str
@@ -135,7 +138,7 @@ def build_report(
         read = _read(study, made["origins"])
     study = read.study
     progress(1, 5, "Applying the exclusion rules")
-    flow = exclusions.flow(read.applied, read.assignments)
+    flow = flow_of(read.applied, read.assignments)
     flow["origins"] = dict(sorted(Counter(read.assignments["origin"]).items()))
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in read.applied]
     seed = seed_hex(str(study.code), "report", made, read.data_sha256, rules, read.design_now)
@@ -155,7 +158,7 @@ def build_report(
             for block in coding_blocks(read.samples, level=made["level"], resamples=made["resamples"], seed=seed)
         ]
     progress(3, 5, "Making tables")
-    kept = exclusions.kept(read.applied, _submitted(read))
+    kept = kept_by(read.applied, _submitted(read))
     tests = (e["test"] for b in blocks for e in b["estimates"] if e["test"] and e["test"]["family"])
     families = sorted({(test["family"], test["family_size"], test["adjust"]) for test in tests})
     result: dict[str, Any] = {
@@ -213,7 +216,7 @@ def _read(study: Study, origins: list[str]) -> Read:
         for design in study.designs.order_by("version")
     ]  # fmt: skip
     return Read(
-        study, responses, assignments, exclusions.apply_rules(study, material_of(study, responses, assignments)), sections,
+        study, responses, assignments, apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
         sources_of(study) if Assignment.Origin.IMPORTED in origins else [], codings_sha256(Selection(study, tuple(origins))),
         _retired(study), claims_of(study, origins) if reads_claims else None,
@@ -318,8 +321,8 @@ def _marked(read: Read) -> "DataFrame":
     rows = read.responses
     rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
     rows = rows[rows["assignment"].isin(submitted)].copy()
-    rows["is_kept"] = rows["assignment"].isin(exclusions.kept(read.applied, submitted))
-    rows["is_kept_paper"] = rows["assignment"].isin(exclusions.kept(read.applied, submitted, is_paper=True))
+    rows["is_kept"] = rows["assignment"].isin(kept_by(read.applied, submitted))
+    rows["is_kept_paper"] = rows["assignment"].isin(kept_by(read.applied, submitted, is_paper=True))
     for rule in read.applied:
         rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
     return rows
@@ -398,7 +401,7 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
             f"{n} page{'s were' if n > 1 else ' was'} answered without seeing an image: {who} submitted assignment{'s' if who > 1 else ''} "
             f"{'say' if who > 1 else 'says'} so. These answers count. The column “unseen” of the exports names the images.",
         )
-    kept = len(exclusions.kept(read.applied, _submitted(read)))
+    kept = len(kept_by(read.applied, _submitted(read)))
     n = kept if study.target_kind == "kept" else len(submitted)
     if study.audit_events.filter(verb="decide").exists():
         say(

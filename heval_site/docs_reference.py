@@ -639,7 +639,7 @@ def channels_page() -> str:
 
 
 def rules_page() -> str:
-    from analysis.exclusions import ALWAYS
+    from analysis.exclusions.applied import ALWAYS
     from studies.rules import REGISTRY
 
     parts = []

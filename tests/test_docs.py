@@ -321,8 +321,6 @@ def loaded(path: str, code: str) -> types.ModuleType:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", RUN)
 def test_the_samples_of_a_page_run(name, registries, tmp_path, settings, client):
-    from analysis import exclusions
-
     settings.TEMPLATES = [one | {"DIRS": [tmp_path, *one["DIRS"]]} for one in settings.TEMPLATES]
     namespace: dict = {}
     n_tests = 0
@@ -337,8 +335,6 @@ def test_the_samples_of_a_page_run(name, registries, tmp_path, settings, client)
             for test in [value for key, value in vars(module).items() if key.startswith("test_")]:
                 n_tests += 1
                 test(client) if test.__code__.co_argcount else test()
-        elif said == "rule":
-            exec(compile(code, f"{name}.md", "exec"), dict(vars(exclusions)))
         elif "run" in said.split():
             n_tests += 1
             exec(compile(code, f"{name}.md", "exec"), namespace)

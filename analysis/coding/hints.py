@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokens_of
+from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokens_of
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 WORDS = {

@@ -1,5 +1,6 @@
 """Rules find whom they say, and whom they keep does not depend on their order."""
 
+import sys
 from datetime import timedelta
 
 import pandas as pd
@@ -7,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import exclusions
-from analysis.exclusions import FAIL, PASS, UNKNOWN, Applied, Flags, Material
+from analysis.exclusions import FAIL, PASS, UNKNOWN, Flags, Material, load, rules
+from analysis.exclusions.applied import Applied, kept
+from analysis.exclusions.flow import flow_of
+from analysis.exclusions.rules.answered import AnswerSettings
+from analysis.exclusions.rules.incoherent import TauSettings
 from studies.rules import REGISTRY
 
 pytestmark = pytest.mark.postgres
@@ -173,8 +177,8 @@ subsets = st.lists(
 def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found, order):
     everybody = list(range(1, 13))
     rows = assignments(*({"arm": "ab"[n % 2]} for n in everybody))
-    rules = [applied(f"r{n}", failed, everybody, role, blind) for n, (failed, role, blind) in enumerate(found)]
-    flow = exclusions.flow(rules, rows)
+    applied_rules = [applied(f"r{n}", failed, everybody, role, blind) for n, (failed, role, blind) in enumerate(found)]
+    flow = flow_of(applied_rules, rows)
     n = len(everybody)
     for step in flow["rules"]:
         assert step["n_in"] == n and step["n_out"] == step["n_in"] - step["n_excluded"]
@@ -182,20 +186,33 @@ def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found,
         assert sum(arm["n_excluded"] for arm in step["by_arm"].values()) == step["n_excluded"]
         assert sum(arm["n_in"] for arm in step["by_arm"].values()) == step["n_in"]
         n = step["n_out"]
-    assert flow["kept"] == n == len(exclusions.kept(rules, everybody, is_paper=True))
+    assert flow["kept"] == n == len(kept(applied_rules, everybody, is_paper=True))
     assert sum(one["n"] for one in flow["overlaps"]) == len(flow["people"]) == 12 - n
     for is_paper in (True, False):
-        before = exclusions.kept(rules, everybody, is_paper=is_paper)
-        shuffled = list(rules)
+        before = kept(applied_rules, everybody, is_paper=is_paper)
+        shuffled = list(applied_rules)
         order.shuffle(shuffled)
-        assert exclusions.kept(shuffled, everybody, is_paper=is_paper) == before
+        assert kept(shuffled, everybody, is_paper=is_paper) == before
 
 
 def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommended():
     flags = Flags({1: UNKNOWN, 2: FAIL, 3: PASS})
-    rules = [Applied("r", "r", "primary", {}, False, flags)]
-    assert exclusions.kept(rules, [1, 2, 3], is_paper=True) == [1, 3]
-    assert exclusions.kept(rules, [1, 2, 3]) == [1, 2, 3]
+    applied_rules = [Applied("r", "r", "primary", {}, False, flags)]
+    assert kept(applied_rules, [1, 2, 3], is_paper=True) == [1, 3]
+    assert kept(applied_rules, [1, 2, 3]) == [1, 2, 3]
+
+
+def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch):
+    (tmp_path / "of_nobody.py").write_text(
+        "from studies.rules import register\n\n\n@register('of_nobody', 'of nobody')\ndef of_nobody(material): ...\n"
+    )
+    monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
+    try:
+        load()
+        assert REGISTRY["of_nobody"].label == "of nobody"
+    finally:
+        REGISTRY.pop("of_nobody", None)
+        sys.modules.pop("analysis.exclusions.rules.of_nobody", None)
 
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
@@ -207,17 +224,17 @@ def test_every_rule_bears_nobody_and_nothing(slug):
 
 
 def test_settings_are_checked_by_their_forms():
-    good = exclusions.TauSettings({"tau": "1.1", "symmetric": ""})
+    good = TauSettings({"tau": "1.1", "symmetric": ""})
     assert good.is_valid() and good.cleaned_data == {"tau": 1.1, "symmetric": False}
-    assert not exclusions.TauSettings({"tau": "2.5"}).is_valid()
-    listed = exclusions.AnswerSettings({"question": "q", "options": "yes, no,"})
+    assert not TauSettings({"tau": "2.5"}).is_valid()
+    listed = AnswerSettings({"question": "q", "options": "yes, no,"})
     assert listed.is_valid() and listed.cleaned_data["options"] == ["yes", "no"]
     for keys in (["yes"], ["yes", "no"], ["of age, or nearly", "no"], ['"so" to say', 'a "b", c'], ["ja/nein", "何か"]):
         field = listed.fields["options"]
         assert field.clean(field.prepare_value(keys)) == field.clean(keys) == keys
         assert not field.has_changed(keys, field.prepare_value(keys))
-    assert exclusions.AnswerSettings({"question": "q", "options": ["yes"]}).is_valid()
-    assert not exclusions.AnswerSettings({"question": "q", "options": " , "}).is_valid()
+    assert AnswerSettings({"question": "q", "options": ["yes"]}).is_valid()
+    assert not AnswerSettings({"question": "q", "options": " , "}).is_valid()
 
 
 @pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import exclusions
+from analysis.exclusions import FAIL, PASS
 from analysis.frames import assignments_frame, responses_frame
 from analysis.material import material_of
 from annotators import settle
@@ -32,8 +32,8 @@ def test_who_marks_fewer_errors_has_answered_as_much():
     launched(study)
     people = [play(study, n) for n in range(5)]
     assert len({Response.objects.filter(assignment=one).count() for one in people}) > 1, "they mark more and less"
-    assert set(states(study).values()) == {exclusions.PASS}
-    assert states(study, people[0].pk)[people[0].pk] == exclusions.FAIL
+    assert set(states(study).values()) == {PASS}
+    assert states(study, people[0].pk)[people[0].pk] == FAIL
 
 
 def test_who_came_after_an_item_was_retired_owes_no_answer_to_it():
@@ -44,9 +44,9 @@ def test_who_came_after_an_item_was_retired_owes_no_answer_to_it():
     late = {one.batch_id: one for one in (choosing(study, person, lambda item: "beta") for person in "cd")}
     counts = {one.pk: one.responses.count() for one in (first, other, *late.values())}
     assert counts[late[first.batch_id].pk] == 3 and sorted(counts.values()) == [3, 4, 4, 4]
-    assert set(states(study).values()) == {exclusions.PASS}
+    assert set(states(study).values()) == {PASS}
     short = late[other.batch_id].pk
-    assert states(study, short)[short] == exclusions.FAIL
+    assert states(study, short)[short] == FAIL
 
 
 def test_who_gives_third_labels_is_asked_what_their_batch_holds():
@@ -57,4 +57,4 @@ def test_who_gives_third_labels_is_asked_what_their_batch_holds():
     assert settle.settle(study) == 1
     third = choosing(study, "c", lambda item: "beta")
     assert third.responses.count() == 1
-    assert set(states(study).values()) == {exclusions.PASS}
+    assert set(states(study).values()) == {PASS}

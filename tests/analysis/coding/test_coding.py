@@ -261,7 +261,8 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     rows = {row["label"]: row for row in found["coding_agreement_1"]["rows"]}
     assert rows["Vague"]["estimate"] == 1.0 and rows["any reason"]["agreement"] == 0.875
     assert sum(row["refused"] for row in found["coding_refused_1"]["rows"]) == 2
-    from analysis.exclusions import FAIL, PASS, failed_review
+    from analysis.exclusions import FAIL, PASS
+    from analysis.exclusions.rules.failed_review import failed_review
     from analysis.frames import assignments_frame, responses_frame
     from analysis.material import material_of
 
@@ -302,7 +303,8 @@ def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, 
 
 
 def test_work_that_nobody_reviewed_is_unknown(study):
-    from analysis.exclusions import UNKNOWN, failed_review
+    from analysis.exclusions import UNKNOWN
+    from analysis.exclusions.rules.failed_review import failed_review
     from analysis.frames import assignments_frame, responses_frame
     from analysis.material import material_of
 

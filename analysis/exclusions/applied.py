@@ -1,0 +1,66 @@
+"""The rules of one study, applied: what each finds, and who stays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from studies.rules import REGISTRY
+
+from . import FAIL, UNKNOWN, Flags, Material
+
+# Applied to every study, declared or not: people's decisions, and answers that came after the place was given away.
+ALWAYS = ("manual", "late")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A rule with its settings and what it found. ``role``: primary, sensitivity, or always."""
+
+    slug: str
+    label: str
+    role: str
+    settings: Mapping[str, Any]
+    is_outcome_blind: bool
+    flags: Flags
+    problem: str = ""
+
+    @property
+    def failed(self) -> set[int]:
+        return {assignment for assignment, state in self.flags.states.items() if state == FAIL}
+
+    @property
+    def excludes(self) -> bool:
+        return self.role in ("primary", "always")
+
+
+def apply_rules(study, material: Material) -> list[Applied]:
+    """Every rule of the study's design, in its order, after those that always hold. A rule that cannot run excludes nobody."""
+    declared = [
+        (rule.rule, rule.settings or {}, rule.role) for rule in study.exclusion_rules.order_by("position", "rule")
+    ]
+    names = {slug for slug, _, _ in declared}
+    wanted = [(slug, {}, "always") for slug in ALWAYS if slug not in names] + declared
+    return [_applied(slug, settings, role, material) for slug, settings, role in wanted]
+
+
+def _applied(slug: str, settings: Mapping[str, Any], role: str, material: Material) -> Applied:
+    rule = REGISTRY.get(slug)
+    nobody = Flags(dict.fromkeys(material.submitted, UNKNOWN))
+    if rule is None:
+        return Applied(slug, slug, role, settings, True, nobody, f"The rule {slug!r} is not installed.")
+    make = partial(Applied, slug, rule.label, role)
+    cleaned: dict[str, Any] = {}
+    if (form := rule.bound(settings)) is not None:
+        if not form.is_valid():
+            found = "; ".join(f"{name}: {' '.join(errors)}" for name, errors in form.errors.items())
+            return make(dict(settings), rule.is_outcome_blind, nobody, f"Its settings cannot be used: {found}")
+        cleaned = form.cleaned_data
+    return make(cleaned, rule.is_outcome_blind, rule.flag(material, **cleaned))
+
+
+def kept(applied: list[Applied], submitted: list[int], *, is_paper: bool = False) -> list[int]:
+    """Who stays: those whom no excluding rule finds. The recommended set passes over rules that look at outcomes."""
+    rules = [rule for rule in applied if rule.excludes and (is_paper or rule.is_outcome_blind)]
+    out = set().union(*(rule.failed for rule in rules))
+    return [assignment for assignment in submitted if assignment not in out]

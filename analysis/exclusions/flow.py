@@ -1,0 +1,66 @@
+"""The flow of people through the rules, from those who arrived to those whose answers are kept."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from . import UNKNOWN
+from .applied import Applied
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def flow_of(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
+    """Who left by which rule: stages, each rule's marginal and sequential counts (also by arm), overlaps, and the people.
+
+    Sequential counts follow the order of the rules; for each, n_in - n_excluded = n_out. Whoever began was released, is unfinished or
+    submitted, and stands in one of these alone.
+    """
+    submitted = assignments[assignments["is_submitted"]]
+    arm_of = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
+    name_of = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
+    left = list(arm_of)
+    found: dict[int, list[str]] = {}
+    steps, people = [], []
+    for rule in applied:
+        for assignment in rule.failed & arm_of.keys():
+            if rule.excludes:
+                found.setdefault(assignment, []).append(rule.slug)
+        out = [assignment for assignment in left if assignment in rule.failed] if rule.excludes else []
+        before = Counter(arm_of[assignment] for assignment in left)
+        gone = Counter(arm_of[assignment] for assignment in out)
+        n_in = len(left)
+        left = [assignment for assignment in left if assignment not in rule.failed] if rule.excludes else left
+        steps.append(
+            {
+                "rule": rule.slug, "label": rule.label, "role": rule.role, "is_outcome_blind": rule.is_outcome_blind,
+                "settings": dict(rule.settings), "problem": rule.problem, "n_in": n_in,
+                "n_flagged": len(rule.failed & arm_of.keys()),
+                "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
+                "n_excluded": len(out), "n_out": len(left),
+                "by_arm": {arm: {"n_in": n, "n_excluded": gone.get(arm, 0)} for arm, n in sorted(before.items())},
+            }
+        )  # fmt: skip
+        people += [
+            {"annotator": name_of[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
+            for assignment in out
+        ]
+    overlaps = Counter(tuple(sorted(rules)) for rules in found.values())
+    # Who came back after the place had gone and submitted is among those who did.
+    unsubmitted = assignments[~assignments["is_submitted"]]
+    reasons = Counter(reason for reason in unsubmitted["released_reason"] if reason)
+    return {
+        "unit": "assignment",
+        "arrived": len(assignments),
+        "turned_away": reasons.get("full", 0),
+        "started": len(assignments) - reasons.get("full", 0),
+        "released": {reason: n for reason, n in sorted(reasons.items()) if reason != "full"},
+        "unfinished": int((~assignments["is_submitted"] & assignments["released_at"].isna()).sum()),
+        "submitted": len(arm_of),
+        "rules": steps,
+        "overlaps": [
+            {"rules": list(rules), "n": n} for rules, n in sorted(overlaps.items(), key=lambda o: (-o[1], o[0]))
+        ],
+        "people": sorted(people, key=lambda person: (person["rule"], person["annotator"])),
+        "kept": len(left),
+    }

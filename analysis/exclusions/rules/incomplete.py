@@ -1,0 +1,62 @@
+"""People who answered too few of the questions that they were asked."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+
+from studies.rules import register
+
+from .. import FAIL, PASS, UNKNOWN, Flags, Material
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class IncompleteSettings(forms.Form):
+    share = forms.FloatField(
+        min_value=0.01, max_value=1, initial=1.0, label="answered at least", help_text="Share of the questions asked."
+    )
+
+
+@register("incomplete", "incomplete: too few of the questions answered", settings_form=IncompleteSettings)
+def incomplete(material: Material, share: float = 1.0) -> Flags:
+    """Finds who answered less than the given share of what others of their arm were asked in live sections.
+
+    Skipped, erased and unreadable answers count as not given; voluntary words are not counted, and error marks in one text are one
+    answer. Who was asked about fewer items (one was retired, or a third label was wanted) is compared with others of whom that is so.
+    """
+    flags = Flags()
+    rows = material.responses
+    rows = rows[rows["purpose"] == "live"]
+    is_words = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()
+    voluntary = set(rows.loc[is_words, "question"])
+    rows = rows[~rows["question"].isin(voluntary)]
+    given = rows[
+        (rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()) & (rows["skip_reason"] == "")
+    ]
+    fewer = material.asked()
+    counts = _places(given)
+    submitted = material.assignments[material.assignments["is_submitted"]]
+    like = {
+        assignment: (arm, fewer.get(assignment))
+        for assignment, arm in zip(material.assignments["assignment"], material.assignments["arm"], strict=True)
+    }
+    asked: dict[Any, int] = {}
+    for assignment, n in _places(rows).items():
+        if assignment in like:
+            asked[like[assignment]] = max(n, asked.get(like[assignment], 0))
+    for assignment in submitted["assignment"]:
+        wanted = asked.get(like[assignment], 0)
+        if not wanted:
+            flags.add(assignment, UNKNOWN)
+            continue
+        n = counts.get(assignment, 0)
+        is_short = n < share * wanted - 1e-9
+        flags.add(assignment, FAIL if is_short else PASS, f"answered {n} of {wanted}" if is_short else "")
+    return flags
+
+
+def _places(rows: "DataFrame") -> dict[int, int]:
+    """What each assignment was asked about: a question about an item, or about one of its outputs, counts once."""
+    keys = ["assignment", "section", "question", "item", "system", "sample"]
+    return rows[keys].drop_duplicates().groupby("assignment").size().to_dict()

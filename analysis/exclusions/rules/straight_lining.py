@@ -1,0 +1,44 @@
+"""The same answer throughout, where that cannot be meant."""
+
+from itertools import groupby
+
+from studies.rules import register
+
+from .. import FAIL, PASS, UNKNOWN, Flags, Material
+
+MIN_CONSTANT = 8
+MIN_RUN, RUN_SHARE = 10, 0.8
+
+
+@register(
+    "straight_lining", "straight lining: the same answer throughout where that cannot be meant", is_outcome_blind=False
+)
+def straight_lining(material: Material) -> Flags:
+    """Finds one answer given over and over where it contradicts itself: both directions of a pair, and not 50 %.
+
+    A long run of equal ratings is listed as unknown, with its length: it may be what the person thinks, and excludes nobody.
+    """
+    flags = Flags(dict.fromkeys(material.submitted, PASS))
+    rows = material.responses
+    rows = rows[rows["value"].notna() & (rows["purpose"] == "live") & (rows["choice"] == "")]
+    rows = rows.sort_values(["assignment", "received_at", "section", "position", "id"], kind="stable")
+    for assignment, mine in rows.groupby("assignment", sort=False):
+        if assignment not in flags.states:
+            continue
+        for _, part in mine.groupby("section", sort=False):
+            values = [round(value, 6) for value in part["value"]]
+            value, longest = max(
+                ((value, len(list(run))) for value, run in groupby(values)), key=lambda found: found[1]
+            )
+            is_long = longest >= max(MIN_RUN, RUN_SHARE * len(values))
+            is_constant = len(set(values)) == 1 and len(values) >= MIN_CONSTANT
+            if not (is_long or is_constant):
+                continue
+            pairs = set(zip(part["x"], part["y"], strict=True))
+            both = any(isinstance(x, str) and (y, x) in pairs for x, y in pairs)
+            evidence = f"{longest} times {value:g} of the scale in a row, of {len(values)} answers"
+            if both and value != 0.5:
+                flags.add(assignment, FAIL, evidence)
+            elif not both and flags.states[assignment] == PASS:
+                flags.add(assignment, UNKNOWN, evidence)
+    return flags

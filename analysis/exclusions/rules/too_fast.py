@@ -1,0 +1,69 @@
+"""Work that was done in less time than reading takes."""
+
+import math
+
+from django import forms
+
+from studies.rules import register
+
+from .. import FAIL, PASS, UNKNOWN, Flags, Material
+
+
+class TooFastSettings(forms.Form):
+    words_per_minute = forms.IntegerField(
+        min_value=100,
+        max_value=5000,
+        initial=700,
+        label="fastest reading, words per minute",
+        help_text="Faster than this nobody reads.",
+    )
+    z = forms.FloatField(
+        required=False, max_value=-1, initial=-3, label="fastest beside others (robust z)",
+        help_text="Also those whose time is so far below the others' of their arm (robust z of log seconds). Empty: not.",
+    )  # fmt: skip
+
+
+@register(
+    "too_fast", "too fast: done in less time than reading takes", settings_form=TooFastSettings,
+    source="Clark et al. 2021, section 3",
+)  # fmt: skip
+def too_fast(material: Material, words_per_minute: int = 700, z: float | None = -3) -> Flags:
+    """Finds who submitted sooner than the words of their batch can be read, or far sooner than the others of their arm.
+
+    Time is from start to submission by the server's clock. What the page's script counts is no evidence.
+    """
+    flags = Flags()
+    rows = material.assignments[material.assignments["is_submitted"]]
+    words = material.words()
+    logs: dict[str, list[float]] = {}
+    for arm, seconds in zip(rows["arm"], rows["seconds"], strict=True):
+        if seconds == seconds and seconds > 0:
+            logs.setdefault(arm, []).append(math.log(seconds))
+    centre = {arm: _median_and_spread(values) for arm, values in logs.items()}
+    for assignment, arm, batch, seconds in zip(
+        rows["assignment"], rows["arm"], rows["batch"], rows["seconds"], strict=True
+    ):
+        if seconds != seconds:
+            flags.add(assignment, UNKNOWN)
+            continue
+        needed = 60 * words.get(batch, 0) / words_per_minute
+        if seconds < needed:
+            flags.add(assignment, FAIL, f"{seconds:.0f} s for {words[batch]} words")
+            continue
+        middle, spread = centre.get(arm, (0.0, 0.0))
+        distance = (math.log(max(seconds, 1e-3)) - middle) / spread if spread > 0 else 0.0
+        if z is not None and distance < z:
+            flags.add(assignment, FAIL, f"{seconds:.0f} s, {-distance:.1f} spreads below the arm's median")
+        else:
+            flags.add(assignment, PASS)
+    return flags
+
+
+def _median_and_spread(values: list[float]) -> tuple[float, float]:
+    def median(numbers):
+        ordered = sorted(numbers)
+        half = len(ordered) // 2
+        return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+    middle = median(values)
+    return middle, 1.4826 * median([abs(value - middle) for value in values])
