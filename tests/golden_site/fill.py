@@ -13,28 +13,36 @@ from pathlib import Path
 
 from .stored import FOLDER, POSTGRES, SQLITE, at_site, pack, packed_sqlite, scratch
 
+# Tables of other people's applications that heval does not fill.
+EMPTY = {"auth.Group", "axes.AccessFailureLog", "axes.AccessAttemptExpiration"}
+
 
 def fill(folder: Path) -> Path:
     home = at_site()
+    from django.apps import apps
     from django.conf import settings
     from django.core.management import call_command
     from django.db import connection
 
     call_command("migrate", verbosity=0)
     call_command("createcachetable", verbosity=0)
-    settings.ALLOWED_HOSTS.append("testserver")
+    settings.ALLOWED_HOSTS.append("eval.example.org")
     Path(settings.MEDIA_ROOT).mkdir()
     from annotators.models import Assignment
 
+    from .rows import ROWS, SITE
     from .studies import STUDIES
 
     # The orders that are drawn from them decide who answers what.
     seeds = count(1000)
     Assignment._meta.get_field("seed")._get_default = lambda: next(seeds)
-    for make in STUDIES:
+    settings.SITE_URL = SITE
+    for make in (*STUDIES, *ROWS):
         start = time.perf_counter()
         study = make()
         print(f"{study.title:28} {study.state:9} {time.perf_counter() - start:6.1f} s", flush=True)
+    empty = {model._meta.label for model in apps.get_models() if not model._base_manager.exists()}
+    assert empty <= EMPTY, empty - EMPTY
     connection.cursor().execute("DELETE FROM heval_cache")
     connection.cursor().execute("VACUUM")
     connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -21,8 +21,11 @@ from .stored import FOLDER, at_site, into_postgres, into_sqlite, pack, scratch, 
 
 RESULTS = FOLDER / "results.json.xz"
 RESAMPLES = 99
-# Studies of which another selection than their own is reported too.
-ALSO = {"robots": ["live", "robot"]}
+# Studies that are reported once more, with other parameters.
+ALSO = {
+    "robots": {"origins": ["live", "robot"]},
+    "one order": {"level": 0.9, "star_scheme": "5/1/0.1", "resamples": 199},
+}
 
 # Of a block and of its estimates everything but what is said about them.
 BLOCK = ("name", "mode", "estimates", "verdict")
@@ -139,13 +142,15 @@ def reports(titles: Sequence[str]) -> dict[str, dict[str, Any]]:
     from analysis.report import build_report
     from studies.models import Study
 
+    from .drafts import GOLDEN
+
     found = {}
-    for study in Study.objects.order_by("pk"):
+    for study in Study.objects.filter(institution=GOLDEN).exclude(launched_at=None).order_by("pk"):
         if titles and study.title not in titles:
             continue
-        for origins in (None, *([ALSO[study.title]] if study.title in ALSO else [])):
-            report = build_report(study, {"resamples": RESAMPLES} | ({"origins": origins} if origins else {}))
-            name = study.title + (f" ({' and '.join(origins)})" if origins else "")
+        for parameters in ({}, *([ALSO[study.title]] if study.title in ALSO else [])):
+            report = build_report(study, {"resamples": RESAMPLES} | parameters)
+            name = study.title + (" (other parameters)" if parameters else "")
             assert name not in found, f"two studies are called {name}"
             found[name] = parts_of(report) | {"exports": exports_of(study, report["parameters"]["origins"])}
     return found
