@@ -8,7 +8,8 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from studies.admin.access import LOOK, OfferedFilters, ReadOnly, VisibleStudies, visible
+from studies.access import is_researcher, own, owns, visible
+from studies.admin.access import OfferedFilters, ReadOnly, VisibleStudies
 from studies.forms import CleanWords, RowChoice, moment_field
 from studies.models import Study
 
@@ -50,16 +51,13 @@ class ApiTokenAdmin(OfferedFilters):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_queryset(self, request):
-        tokens = super().get_queryset(request).order_by("-pk")
-        return tokens if request.user.is_superuser else tokens.filter(user=request.user)
+        return own(request.user, super().get_queryset(request).order_by("-pk"), "user")
 
     def has_module_permission(self, request):
-        return request.user.is_active and request.user.is_staff
+        return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
-        return self.has_module_permission(request) and (
-            obj is None or request.user.is_superuser or obj.user_id == request.user.pk
-        )
+        return is_researcher(request.user) if obj is None else owns(request.user, obj.user_id)
 
     def has_add_permission(self, request):
         return self.has_module_permission(request)
@@ -73,7 +71,7 @@ class ApiTokenAdmin(OfferedFilters):
     def get_form(self, request, obj=None, change=False, **kwargs):
         rows = {
             row.pk: row
-            for row in visible(request, Study.objects.filter(archived_at=None), "pk", LOOK).order_by("-pk")[:200]
+            for row in visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
         }
         choice = RowChoice(
             rows, empty="all of mine", required=False, help_text="Only this study; empty: all that you may see."

@@ -10,10 +10,10 @@ from django.db import transaction
 from django.urls import reverse
 
 from annotators.models import Recruitment
-from studies import jobs, lifecycle
+from studies import access, jobs, lifecycle
 from studies.demo import wording
 from studies.demo.make import SYSTEMS
-from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, StudyMember, System
+from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 
 FINISHED = wording.TITLE
 OPEN = f"{wording.TITLE} (open)"
@@ -93,7 +93,7 @@ def _draft(user, title: str, target_n: int) -> Study:
         wage_per_hour="12.00",
         withdrawal_until=date(2099, 12, 31),
     )
-    StudyMember.objects.create(study=study, user=user, role=StudyMember.Role.OWNER)
+    access.make_owner(study, user)
     Arm.objects.create(study=study, name="all")
     systems = {name: System.objects.create(study=study, name=name, is_human=name == "human") for name in SYSTEMS}
     _add_stimuli(study, systems)

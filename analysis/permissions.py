@@ -1,22 +1,18 @@
-"""Who may do what over REST: by role in the study, by the token's scope, and never the outcomes of a study that still collects."""
+"""Who is let in over REST, how often, and never to the outcomes of a study that still collects. What a role may is in studies.access."""
 
 import time
 
-from django.http import Http404
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
+from studies.access import check_scope
 from studies.limits import is_over
-from studies.models import Study, StudyMember
+from studies.models import Study
 
 from .models import ApiToken
 
-Role = StudyMember.Role
-MEMBERS = (Role.OWNER, Role.EDITOR, Role.VIEWER, Role.CODER)
-READERS = (Role.OWNER, Role.EDITOR, Role.VIEWER)  # coders work blind
-EDITORS = (Role.OWNER, Role.EDITOR)
 COLLECTING = (Study.State.LAUNCHING, Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING)
 NEVER_OUTCOMES = frozenset({"test", "robot"})
 
@@ -27,44 +23,14 @@ class IsResearcher(BasePermission):
     def has_permission(self, request, view):
         if not request.user or not request.user.is_authenticated:
             return False
-        if request.method in SAFE_METHODS or not isinstance(request.auth, ApiToken):
-            return True
-        if request.auth.scope != ApiToken.Scope.WRITE:
-            raise PermissionDenied("This token may only read.")
+        if token := token_of(request):
+            check_scope(token, changes=request.method not in SAFE_METHODS)
         return True
 
 
-def studies_of(request):
-    """The studies that this request may know of."""
-    studies = Study.objects.visible_to(request.user)
-    if isinstance(request.auth, ApiToken) and request.auth.study_id:
-        studies = studies.filter(pk=request.auth.study_id)
-    return studies
-
-
-def study_for(request, code, roles) -> Study:
-    """The study, if the user's role in it is one of these. What one may not see is not there."""
-    study = studies_of(request).filter(code=code).first()
-    if study is None:
-        raise Http404
-    role = role_in(request.user, study)
-    if role is not None and role not in roles:
-        raise PermissionDenied(f"As {role} of this study you may not do this.")
-    return study
-
-
-def role_in(user, study: Study) -> str | None:
-    """The user's role; None for an administrator, who may do everything."""
-    if user.is_superuser:
-        return None
-    return StudyMember.objects.filter(study=study, user=user).values_list("role", flat=True).first() or "no member"
-
-
-def coded_by(user) -> set[int]:
-    """The studies that the user codes, blind."""
-    if user.is_superuser:
-        return set()
-    return set(StudyMember.objects.filter(user=user, role=Role.CODER).values_list("study_id", flat=True))
+def token_of(request) -> ApiToken | None:
+    """The token by which a program speaks; None in a browser's session."""
+    return request.auth if isinstance(request.auth, ApiToken) else None
 
 
 def is_blind(study: Study) -> bool:
@@ -80,14 +46,6 @@ def check_outcomes(study: Study, origins) -> None:
         "The study still collects: answers by system are hidden until it is closed or unblinded. "
         "Assignments and progress can be read, and answers of origin test or robot."
     )
-
-
-def check_may_create(request) -> None:
-    """New studies are made by researchers, with a token that is not bound to one study."""
-    if isinstance(request.auth, ApiToken) and request.auth.study_id:
-        raise PermissionDenied("This token is bound to one study.")
-    if not (request.user.is_staff or request.user.is_superuser):
-        raise PermissionDenied("Your account may not create studies.")
 
 
 class TokenThrottle(BaseThrottle):

@@ -143,7 +143,7 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, Http404):
         return problem(404, "There is no such thing, or you may not see it.")
     if isinstance(error, PermissionDenied):
-        return problem(403, "You may not do this.")
+        return problem(403, str(error) or "You may not do this.")
     if isinstance(error, NotReady):
         return problem(409, "The study is not ready.", [row_error(None, p.field, p.text) for p in error.problems])
     if isinstance(error, NotNow):

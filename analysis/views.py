@@ -7,7 +7,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -16,7 +15,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotators.models import Assignment
 from studies import jobs
-from studies.models import Job, Study, StudyMember
+from studies.access import Action, allowed, get_study
+from studies.models import Job, Study
 
 from . import apa, tables
 from .flat import COUNTED
@@ -25,9 +25,6 @@ from .models import AnalysisRun, Figure
 from .permissions import is_blind
 from .report import DEFAULTS, NO_PLAN, STAR_SCHEMES, default_origins
 
-Role = StudyMember.Role
-LOOK = (Role.OWNER, Role.EDITOR, Role.VIEWER)
-RUN = (Role.OWNER, Role.EDITOR)
 SHOWN_ROWS = 100
 SHARED_REPORTS = 20
 REFRESH_SECONDS = 2
@@ -67,16 +64,8 @@ class ReportForm(forms.Form):
     )
 
 
-def study_for(request: HttpRequest, code: uuid.UUID, roles=LOOK) -> Study:
-    """The study, if the user may look at it (404 else) and do this (403 else)."""
-    study = get_object_or_404(Study.objects.open_to_role(request.user, *LOOK), code=code)
-    if not Study.objects.open_to_role(request.user, *roles).filter(pk=study.pk).exists():
-        raise PermissionDenied
-    return study
-
-
 def run_for(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
-    study = study_for(request, code)
+    study = get_study(request.user, Action.LOOK, code=code)
     return get_object_or_404(AnalysisRun.objects.select_related("by"), study=study, number=number)
 
 
@@ -84,12 +73,12 @@ def run_for(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
 @require_GET
 def analyses(request, code):
     """The analyses of a study, the newest first, and the form that asks for another."""
-    study = study_for(request, code)
+    study = get_study(request.user, Action.LOOK, code=code)
     return _list(request, study, ReportForm(initial={"origins": default_origins(study)}))
 
 
 def _list(request, study: Study, form: ReportForm, status: int = 200):
-    may_run = Study.objects.open_to_role(request.user, *RUN).filter(pk=study.pk).exists()
+    may_run = allowed(request.user, Action.ANALYSE, study)
     running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
     submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
@@ -111,7 +100,7 @@ def _list(request, study: Study, form: ReportForm, status: int = 200):
 @require_GET
 def share(request, code):
     """What of a study can be given away, and to whom: links to its reports, its archive, its design."""
-    study = study_for(request, code)
+    study = get_study(request.user, Action.LOOK, code=code)
     runs = [
         (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.code, run.number])}")
         for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
@@ -127,7 +116,7 @@ def share(request, code):
 @require_POST
 def run(request, code):
     """Ask for a report; the same form sent twice asks once."""
-    study = study_for(request, code, RUN)
+    study = get_study(request.user, Action.ANALYSE, code=code)
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _list(request, study, form, status=400)
@@ -141,7 +130,7 @@ def run(request, code):
 @require_http_methods(["GET", "POST"])
 def progress(request, code, job):
     """How far a report is; it leads on to the report when that is there. POST cancels."""
-    study = study_for(request, code, RUN if request.method == "POST" else LOOK)
+    study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.LOOK, code=code)
     found = get_object_or_404(Job, study=study, kind="analyse", code=job)
     if request.method == "POST":
         jobs.cancel(found)
@@ -198,7 +187,7 @@ def report(request, code, number):
         "beside_intervals": apa.BESIDE_INTERVALS if any("adjusted p" in one["text"] for one in found["conclusions"]) else "",
         "primary": [_unbroken(one) for one in found["conclusions"] if one["role"] == "primary"],
         "secondary": [_unbroken(one) for one in found["conclusions"] if one["role"] != "primary"],
-        "may_run": Study.objects.open_to_role(request.user, *RUN).filter(pk=study.pk).exists(), "token": uuid.uuid4().hex,
+        "may_run": allowed(request.user, Action.ANALYSE, study), "token": uuid.uuid4().hex,
     }  # fmt: skip
     return render(request, "report/report.html", context)
 

@@ -8,8 +8,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from studies import lifecycle
+from studies.access import Action, get_study
 from studies.declared import SettingsRefused
-from studies.import_views import EDIT, page, study_for
+from studies.import_views import page
 from studies.importing import uploads, work
 from studies.importing.uploads import UploadRefused
 
@@ -42,7 +43,7 @@ class AnswersForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_answers(request, code):
     """Choose a file of answers, and say what its columns are called."""
-    study = study_for(request.user, code, EDIT)
+    study = get_study(request.user, Action.EDIT, code=code)
     if words := refusal(study):
         return page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()

@@ -289,6 +289,8 @@ class Response(AppendOnlyModel):
 class Exclusion(AppendOnlyModel):
     """A person decided to leave an assignment out of the analysis, or took such a decision back."""
 
+    study_path = "assignment__study"
+
     assignment = link(Assignment, "exclusions")
     reason = models.CharField(max_length=40)
     note = models.TextField(blank=True)
@@ -313,6 +315,8 @@ class Inquiry(models.Model):
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"
         QUESTION = "question", "a question"
+
+    study_path = "assignment__study"
 
     assignment = link(Assignment, "inquiries")
     kind = models.CharField(max_length=8, choices=Kind)

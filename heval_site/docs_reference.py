@@ -888,6 +888,33 @@ def states_page() -> str:
     )
 
 
+# Permissions
+
+
+def permissions_page() -> str:
+    from studies.access import TABLE, Role
+
+    def cells(permission) -> list[str]:
+        if permission.roles is None:
+            return ["yes"] * len(Role)
+        return ["yes" if role in permission.roles else "" for role in Role]
+
+    rows = [
+        (code(action), one.about, one.words, *cells(one), "" if one.changes else "yes") for action, one in TABLE.items()
+    ]
+    return page_of(
+        "Permissions",
+        "Who may do what. Pages, the admin, the REST interface and commands ask this one table.",
+        table(("Action", "About", "What one may do", *(str(role) for role in Role), "token that reads"), rows),
+        "Whoever has no role in a study does not know that it exists: its addresses answer 404. Whoever has one, and may not do what is "
+        "asked, gets 403. A coder works blind, and reads of a study what its annotators read.",
+        "An administrator may do everything in every study. A token of the REST interface may do what its user may: one that only reads "
+        "what the last column says, one that is bound to a study nothing outside it, and it makes no new study.",
+        "Tokens, and jobs that belong to no study, are seen and ended by the person who made them and by administrators. A command of "
+        "the server's own shell asks nobody.",
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/environment": environment_page,
     "reference/commands": commands_page,
@@ -898,6 +925,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/data-model": data_model_page,
     "reference/urls": urls_page,
     "reference/states": states_page,
+    "reference/permissions": permissions_page,
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import models, transaction
 
-from . import audit, lifecycle
+from . import access, audit, lifecycle
 from .models import (
     TEST_NUMBERS,
     Arm,
@@ -23,7 +23,6 @@ from .models import (
     Section,
     SectionArm,
     Study,
-    StudyMember,
     System,
     new_seed,
 )
@@ -76,8 +75,7 @@ def clone(study: Study, by, title: str = "") -> Study:
         clone_of=study,
         keeps_origin_out=True,
     )
-    if by is not None:
-        StudyMember.objects.create(study=copy, user=by, role=StudyMember.Role.OWNER)
+    access.make_owner(copy, by)
     systems = _copied(study.systems.all(), study=copy.pk)
     arms = _copied(study.arms.all(), study=copy.pk)
     _copied(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)

@@ -6,36 +6,25 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from . import jobs, lifecycle
+from .access import Action, check, get_study
 from .blueprints import BLUEPRINTS, BY_SLUG, draft_of
 from .bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
 from .importing import uploads, work
 from .importing.report import Report
 from .importing.uploads import UploadRefused
-from .models import Job, Study, StudyMember
+from .models import Job, Study
 from .preparation import PromptInUse, prepare, preview
 from .preparation_form import PreparationForm
 from .stimuli import SettingsRefused
 
-Role = StudyMember.Role
-EDIT = (Role.OWNER, Role.EDITOR)
-LOOK = (*EDIT, Role.VIEWER)
 SHOWN_MISSING = 500
-
-
-def study_for(user, code, roles) -> Study:
-    """The study: 404 for who may not see it, as if it were not there; 403 for who may see it but not do this."""
-    study = get_object_or_404(Study.objects.visible_to(user), code=code)
-    if not Study.objects.filter(pk=study.pk).open_to_role(user, *roles).exists():
-        raise PermissionDenied
-    return study
 
 
 def home_of(study: Study) -> str:
@@ -126,7 +115,7 @@ def page(request, name: str, study: Study | None, status: int = 200, **context: 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_stimuli(request, code):
     """Choose a file and say how it is to be understood."""
-    study = study_for(request.user, code, EDIT)
+    study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
         return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     initial = {"creates_systems": not study.systems.exists()}
@@ -150,7 +139,7 @@ def import_stimuli(request, code):
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_confirm(request, code, token):
     """What the file would do; confirming does it."""
-    study = study_for(request.user, code, EDIT)
+    study = get_study(request.user, Action.EDIT, code=code)
     upload = uploads.kept(token, study.pk)
     if upload is None:
         raise Http404("There is no such upload.")
@@ -205,7 +194,7 @@ def _shown(request, study, upload, job: Job | None, status: int = 200, fault: st
 @require_http_methods(["GET", "HEAD", "POST"])
 def preparation(request, code):
     """Declare how the stimuli are prepared, see what it changes, then do it."""
-    study = study_for(request.user, code, EDIT)
+    study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
         return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     systems = list(study.systems.order_by("name").values_list("name", flat=True))
@@ -242,7 +231,7 @@ def _seen(study: Study, settings: dict) -> str:
 @require_safe
 def bundle(request, code):
     """The whole study as one file."""
-    study = study_for(request.user, code, LOOK)
+    study = get_study(request.user, Action.LOOK, code=code)
     try:
         text = bundle_text(study)
     except BundleIncomplete as incomplete:
@@ -270,7 +259,7 @@ class BundleForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def bundle_upload(request):
     """A new draft from a bundle."""
-    _may_create(request)
+    check(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
     if form.is_bound and form.is_valid():
@@ -284,17 +273,12 @@ def bundle_upload(request):
     return page(request, "import_bundle", None, status, form=form, problems=problems)
 
 
-def _may_create(request) -> None:
-    if not (request.user.is_staff or request.user.is_superuser):
-        raise PermissionDenied
-
-
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def templates(request):
     """Ready-made studies: what each follows, where it departs, and one button that makes a draft of it."""
-    _may_create(request)
+    check(request.user, Action.CREATE)
     if request.method == "POST":
         blueprint = BY_SLUG.get(request.POST.get("template", ""))
         if blueprint is None:
@@ -307,7 +291,7 @@ def templates(request):
 @require_safe
 def template_file(request, slug):
     """A template as the bundle that it is, to be changed by hand and read elsewhere."""
-    _may_create(request)
+    check(request.user, Action.CREATE)
     blueprint = BY_SLUG.get(slug)
     if blueprint is None:
         raise Http404

@@ -58,19 +58,6 @@ class StudyQuerySet(DesignQuerySet):
             raise StudyFrozen("Study.state is written by studies.lifecycle alone")
         return super().update(**kwargs)
 
-    def visible_to(self, user):
-        """Studies in which the user has any role; administrators see all."""
-        return self._for(user, members__user=user)
-
-    def open_to_role(self, user, *roles):
-        return self._for(user, members__user=user, members__role__in=roles)
-
-    def _for(self, user, **wanted):
-        # Whose staff status was taken is no researcher any more, whatever session or token is left of it.
-        if not (user.is_active and user.is_staff):
-            return self.none()
-        return self if user.is_superuser else self.filter(**wanted).distinct()
-
 
 class Study(models.Model):
     """One human evaluation, from its draft to its closed record."""

@@ -137,6 +137,27 @@ def test_the_search_for_what_marks_safe_finds_it(words):
 SILENCED = re.compile(r"#\s*(noqa|type:\s*ignore)(?!: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)* - \w|\[[\w-]+\]  # \w)")
 
 
+# Who may read a role: the table of permissions, the model itself, and the form by which owners give roles.
+MAY_READ_ROLES = {"studies/access.py", "studies/models.py", "studies/admin/inlines.py"}
+ROLES = re.compile(r"\bStudyMember\b|\bmemberships\b|\bstudy\.members\b|\bmembers__|\.is_(superuser|staff)\b")
+
+
+def test_one_module_decides_who_may_do_what():
+    readers = {name(path) for path in SOURCES if ROLES.search(ast.unparse(ast.parse(path.read_text())))}
+    assert readers - {"heval_site/docs_reference.py"} == MAY_READ_ROLES, "ask studies.access instead"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "from studies.models import StudyMember", "study.members.all()", "Study.objects.filter(members__role='owner')",
+        "if user.is_superuser: pass",
+    ],
+)  # fmt: skip
+def test_the_search_for_roles_finds_them(words):
+    assert ROLES.search(words)
+
+
 def test_a_silenced_line_says_of_what_and_why():
     found = [
         f"{name(path)}:{n}"

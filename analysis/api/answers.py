@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from annotators import models as answers
 from annotators.exclude import exclude, reverse_exclusion
+from studies.access import Action
 from studies.models import Study
 
 from .. import exports
@@ -48,6 +49,7 @@ class Assignments(StudyView):
 class Responses(StudyView):
     """The flat rows of the exports, by pages. For all of a study's answers take an export: it sees one moment."""
 
+    reads = Action.EXPORT
     parameters = (
         *paged(2), ORIGIN, WITHDRAWN,
         Parameter("section", whole(0, 32767), "Only answers in the section at this position.", None, int),
@@ -84,6 +86,7 @@ class Responses(StudyView):
 class Codings(StudyView):
     """What coders said of explanations and of work, by pages, in the order in which it was stored. Coders are seats, not names."""
 
+    reads = Action.EXPORT
     parameters = (
         *paged(), ORIGIN, WITHDRAWN, Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
     )  # fmt: skip
@@ -105,6 +108,7 @@ class Codings(StudyView):
 class Exclusions(StudyView):
     """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
 
+    writes = Action.DECIDE
     parameters = paged()
 
     @documented("Exclusions", listed("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers")
@@ -129,6 +133,8 @@ class Exclusions(StudyView):
 
 class ReverseExclusion(StudyView):
     """An exclusion is taken back by another row; both stay on record."""
+
+    writes = Action.DECIDE
 
     @documented(
         "Take an exclusion back", shapes.ExcludedSerializer, request=shapes.ReverseSerializer, status=201, tag="answers"

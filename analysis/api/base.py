@@ -10,11 +10,12 @@ from rest_framework.exceptions import ParseError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from studies.access import Action, get_study
 from studies.models import Study
 
 from .. import serializers as shapes
 from ..parameters import Parameter, page, read_query
-from ..permissions import EDITORS, READERS, study_for
+from ..permissions import token_of
 from ..renderers import PROBLEM
 
 ERRORS = {
@@ -62,16 +63,16 @@ def listed(name: str, row, **more) -> serializers.Serializer:
 
 
 class StudyView(APIView):
-    """A resource of one study: the study is found, and the role checked, before any method runs."""
+    """A resource of one study: the study is found, and whether this may be done in it, before any method runs."""
 
-    reads: tuple = READERS
-    writes: tuple = EDITORS
+    reads = Action.LOOK
+    writes = Action.EDIT
     parameters: tuple[Parameter, ...] = ()
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
-        roles = self.reads if request.method in ("GET", "HEAD") else self.writes
-        self.study: Study = study_for(request, kwargs["code"], roles)
+        action = self.reads if request.method in ("GET", "HEAD") else self.writes
+        self.study: Study = get_study(request.user, action, token=token_of(request), code=kwargs["code"])
         self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
 
     def after(self) -> tuple:

@@ -4,6 +4,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
+from studies.access import Action
 from studies.lifecycle import NotNow
 
 from .. import exports
@@ -18,6 +19,7 @@ from .runs import checked_origins, started
 
 
 class ExportView(StudyView):
+    reads = Action.EXPORT
     throttle_scope = "export"
     table = form = ""
 
@@ -84,6 +86,8 @@ def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[Exp
 class Exports(StudyView):
     """Exports that are made by a job."""
 
+    writes = Action.ANALYSE
+
     @documented(
         "Make a Parquet file; gives the job to be watched", shapes.JobSerializer, request=shapes.ExportRequestSerializer,
         status=202, tag="exports",
@@ -121,6 +125,7 @@ class CodebookPage(StudyView):
 class Archive(StudyView):
     """Design, stimuli, answers, analyses, figures and codebook in one zip, with a hash of each file."""
 
+    reads = Action.EXPORT
     throttle_scope = "export"
 
     @documented(

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from annotators import models as answers
 from studies import jobs
+from studies.access import Action
 from studies.lifecycle import NotNow
 from studies.models import Job, Study
 
@@ -26,6 +27,7 @@ from .base import StudyView, documented, json_object, listed
 class Analyses(StudyView):
     """Numbered analyses; a POST starts another."""
 
+    writes = Action.ANALYSE
     parameters = paged()
 
     @documented("Analyses", listed("Analysis", shapes.AnalysisSerializer), parameters=parameters, tag="analyses")
@@ -134,6 +136,7 @@ class JobDetail(StudyView):
 class JobFile(StudyView):
     """The file that an export job made. It is kept for a week."""
 
+    reads = Action.EXPORT
     throttle_scope = "export"
 
     @documented(

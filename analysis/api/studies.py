@@ -10,13 +10,14 @@ from rest_framework.views import APIView
 
 from annotators import models as answers
 from annotators import monitor, sample
-from studies import audit
+from studies import access, audit
+from studies.access import Action
 from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
-from studies.models import Arm, Design, Study, StudyMember
+from studies.models import Arm, Design, Study
 
 from .. import serializers as shapes
 from ..parameters import Parameter, page, paged, read_query, whole, words
-from ..permissions import MEMBERS, check_may_create, coded_by, studies_of
+from ..permissions import token_of
 from ..renderers import Conflict, RowErrors, row_error
 from .base import StudyView, documented, json_object, listed
 
@@ -32,19 +33,18 @@ class Studies(APIView):
     @documented("Studies that you have a role in", listed("Study", shapes.StudySerializer), parameters=parameters)
     def get(self, request):
         values = read_query(request, self.parameters)
-        studies = (
-            studies_of(request).select_related("owner", "clone_of").filter(pk__gt=values["cursor"][0]).order_by("pk")
-        )
+        known = access.visible(request.user, Study.objects.all(), Action.KNOW, token=token_of(request))
+        studies = known.select_related("owner", "clone_of").filter(pk__gt=values["cursor"][0]).order_by("pk")
         if values["state"] is not None:
             studies = studies.filter(state=values["state"])
-        coded = coded_by(request.user)
-        rows = [(study.pk, _study(study, study.pk in coded)) for study in studies[: values["page_size"] + 1]]
+        roles = access.roles_of(request.user)
+        rows = [(study.pk, _study(study, request.user, roles)) for study in studies[: values["page_size"] + 1]]
         return page(request, values, rows)
 
     @documented("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
     def post(self, request):
         read_query(request, ())
-        check_may_create(request)
+        access.check(request.user, Action.CREATE, token=token_of(request))
         serializer = shapes.StudySerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)
@@ -54,7 +54,7 @@ class Studies(APIView):
             if Study.objects.filter(code=study.code).exists():
                 raise Conflict("There is a study with this code already.")
             study.save(force_insert=True)
-            StudyMember.objects.create(study=study, user=request.user, role=StudyMember.Role.OWNER)
+            access.make_owner(study, request.user)
             Arm.objects.create(study=study, name="all")
             audit.record("create", study=study, by=request.user)
         return Response(shapes.StudySerializer(_fresh(study)).data, status=201)
@@ -63,11 +63,11 @@ class Studies(APIView):
 class StudyDetail(StudyView):
     """One study: what annotators read, what was planned, where it stands."""
 
-    reads = MEMBERS
+    reads = Action.KNOW
 
     @documented("A study", shapes.StudySerializer)
     def get(self, request, code):
-        return Response(_study(_fresh(self.study), self.study.pk in coded_by(request.user)))
+        return Response(_study(_fresh(self.study), request.user))
 
     @documented("Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True))
     def patch(self, request, code):
@@ -92,10 +92,12 @@ class StudyDetail(StudyView):
         return Response(shapes.StudySerializer(_fresh(study)).data)
 
 
-def _study(study: Study, is_for_coder: bool) -> dict[str, Any]:
-    """All of it; to who codes blind what annotators read, for a study's own title tells its hypotheses."""
+def _study(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
+    """All of it; to whoever codes blind what annotators read, because a study's own title tells its hypotheses."""
     found = shapes.StudySerializer(study).data
-    return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}} if is_for_coder else found
+    if access.allowed(user, Action.LOOK, study, roles):
+        return found
+    return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
 
 
 def _fresh(study: Study) -> Study:

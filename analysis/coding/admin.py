@@ -2,22 +2,24 @@
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Exists, OuterRef, Q
 from django.http import Http404, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
 from annotators.models import Assignment
+from studies.access import Action, get_study, is_researcher, people_who_may, visible
 from studies.admin import acts
-from studies.admin.access import EDIT, LOOK, OfferedFilters, roles_of, row_id, study_or_404
+from studies.admin.access import OfferedFilters, row_id
 from studies.forms import CleanWords, Lines, RowChoice
 from studies.lifecycle import NotNow
+from studies.models import Study
 
 from . import record
 from .codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines
 from .models import CodingSample, CodingSeat
-from .sampling import SEATED, draw_sample
+from .sampling import draw_sample
 from .shown import shown_of
 
 TEMPLATES = {CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS, CodingSample.Kind.REJECTIONS.value: REJECTIONS}
@@ -49,8 +51,7 @@ class DrawForm(CleanWords, forms.Form):
 
     def __init__(self, study, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        rows = study.members.filter(role__in=SEATED).select_related("user").order_by("user__username")
-        people = {member.user_id: member.user for member in rows}
+        people = {person.pk: person for person in people_who_may(Action.CODE, study)}
         names = (
             ("first", "first coder", "choose"),
             ("second", "second coder", "choose"),
@@ -89,7 +90,7 @@ class CodingSampleAdmin(OfferedFilters):
     change_list_template = "admin/studies/list.html"
 
     def has_module_permission(self, request):
-        return request.user.is_active and request.user.is_staff
+        return is_researcher(request.user)
 
     def has_add_permission(self, request):
         return False
@@ -107,14 +108,10 @@ class CodingSampleAdmin(OfferedFilters):
         """``is_looked_at``: the user may see the study; ``has_seat``: the user codes the sample."""
         samples = super().get_queryset(request).select_related("study")
         seats = CodingSeat.objects.filter(sample=OuterRef("pk"), user=request.user)
-        if request.user.is_superuser:
-            return samples.annotate(is_looked_at=Value(True), has_seat=Exists(seats))
-        roles = roles_of(request)
-        looked_at = [study for study, role in roles.items() if role in LOOK]
-        coded = [study for study, role in roles.items() if role in SEATED]
-        looks = Case(When(study__in=looked_at, then=Value(True)), default=Value(False))
+        mine = Study.objects.filter(pk=OuterRef("study"))
+        looks, codes = (Exists(visible(request.user, mine, action)) for action in (Action.LOOK, Action.CODE))
         samples = samples.annotate(is_looked_at=looks, has_seat=Exists(seats))
-        return samples.filter(Q(is_looked_at=True) | Q(study__in=coded, has_seat=True))
+        return samples.filter(looks | (codes & Q(has_seat=True)))
 
     def changelist_view(self, request, extra_context=None):
         words = "There is nothing to code. A researcher draws a sample, and names who codes it."
@@ -146,7 +143,7 @@ class CodingSampleAdmin(OfferedFilters):
     # For researchers
 
     def draw(self, request, pk):
-        study = study_or_404(request, pk, EDIT)
+        study = get_study(request.user, Action.SAMPLE, pk=pk)
         kind = request.GET.get("kind", CodingSample.Kind.EXPLANATIONS.value)
         template = TEMPLATES.get(kind, EXPLANATIONS)
         initial = {"kind": kind, "codebook": template.as_lines(), "left_out": ", ".join(template.left_out)}

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
+from studies.access import Action, people_who_may
+
 from .codebook import Codebook
 from .models import Coding, CodingItem, CodingSample
-from .sampling import SEATED, standing_items
+from .sampling import standing_items
 
 ADJUDICATOR = 3
 
@@ -30,7 +32,7 @@ class Given:
 
 def seat_of(sample: CodingSample, user) -> int | None:
     """The user's seat, as long as they still have a role in the study that may code."""
-    if not sample.study.members.filter(user=user, role__in=SEATED).exists():
+    if not people_who_may(Action.CODE, sample.study).filter(pk=user.pk).exists():
         return None
     return sample.seats.filter(user=user).values_list("number", flat=True).first()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from studies.access import Action, members_who_may
 from studies.cells import plain
 from studies.models import Arm, Study
 from studies.protocols import Block
@@ -15,7 +16,7 @@ from . import record
 from .codebook import Codebook
 from .hints import WORDS
 from .models import CodingSample
-from .sampling import SEATED, standing_items
+from .sampling import standing_items
 from .shown import hints_by_assignment
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Sample:
 def read_samples(study: Study, origins: Iterable[str]) -> list[Sample]:
     """Every sample of these origins with what stands of its codings. Reads the database: call it inside the report's snapshot."""
     found = []
-    roles = dict(study.members.values_list("user", "role"))
+    # Coders see the words and the codebook alone; whoever may look at the study too could see more.
+    seers = members_who_may(Action.CODE, study) & members_who_may(Action.LOOK, study)
     for sample in study.coding_samples.filter(origin__in=list(origins)).order_by("number"):
         said = record.given(sample)
         rows = standing_items(sample).values_list("pk", "assignment_id", "assignment__batch__arm__condition")
@@ -89,8 +91,7 @@ def read_samples(study: Study, origins: Iterable[str]) -> list[Sample]:
             Coded(condition, assignment, {seat: one.labels for seat, one in said.get(pk, {}).items()})
             for pk, assignment, condition in rows.order_by("number")
         )
-        seated = sample.seats.values_list("user", flat=True)
-        more = sum(roles.get(user) in SEATED and roles.get(user) != "coder" for user in seated)
+        more = len(seers.intersection(sample.seats.values_list("user", flat=True)))
         hints = hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
         found.append(
             Sample(sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, more, hints)

@@ -7,16 +7,13 @@ from django.db.models import Max
 
 from annotators.models import Response
 from studies import audit
+from studies.access import Action, people_who_may
 from studies.draw import random_of
 from studies.lifecycle import NotNow
-from studies.models import Study, StudyMember
+from studies.models import Study
 
 from .codebook import Codebook
 from .models import CodingItem, CodingSample, CodingSeat
-
-Role = StudyMember.Role
-# Who may be given a seat. Coders see the words and the codebook alone; of others the report says that they could see more.
-SEATED = (Role.CODER, Role.EDITOR, Role.OWNER)
 
 
 def explanations(study: Study, origin: str):
@@ -46,7 +43,7 @@ def draw_sample(
     wanted = 3 if rule == CodingSample.Rule.THIRD else 2
     if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
         raise NotNow(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
-    members = set(study.members.filter(role__in=SEATED).values_list("user", flat=True))
+    members = set(people_who_may(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
         raise NotNow(f"{strangers[0]} is no coder, editor or owner of this study.")
     written: dict[str, dict[tuple[str, int], list[int]]] = {}

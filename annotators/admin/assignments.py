@@ -3,13 +3,14 @@
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import F, Q
-from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from studies.access import Action, get_row, visible
 from studies.admin import life
-from studies.admin.access import EDIT, ReadOnly, VisibleStudies, by_code, may, row_id, study_or_404, visible
+from studies.admin.access import ReadOnly, VisibleStudies, by_code, may, row_id
 from studies.forms import CleanWords
 from studies.lifecycle import NotNow
 from studies.models import Arm, Study
@@ -57,7 +58,7 @@ class _OfTheStudy(admin.SimpleListFilter):
     rows = None
 
     def lookups(self, request, model_admin):
-        rows = visible(request, self.rows.objects.all(), "study").order_by("pk")
+        rows = visible(request.user, self.rows.objects.all()).order_by("pk")
         study = row_id(request.GET.get("study", ""))
         return [(str(row.pk), str(row)) for row in rows.filter(study=study)[:50]] if study else []
 
@@ -132,7 +133,7 @@ class AssignmentAdmin(ReadOnly):
     def get_actions(self, request):
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
-        return actions if may(request, None, EDIT) else {}
+        return actions if may(request, Action.DECIDE) else {}
 
     @admin.display(description="code", ordering="code")
     def short(self, assignment):
@@ -183,7 +184,7 @@ class AssignmentAdmin(ReadOnly):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
-        may_edit = may(request, assignment.study_id, EDIT)
+        may_edit = may(request, Action.DECIDE, assignment.study_id)
         visits = list(assignment.visits.order_by("pk"))
         context = {
             **self.admin_site.each_context(request),
@@ -222,7 +223,7 @@ class AssignmentAdmin(ReadOnly):
 
     def exclude_page(self, request, codes, form=None, status=200):
         rows = list(
-            visible(request, Assignment.objects.filter(code__in=codes), "study", EDIT)
+            visible(request.user, Assignment.objects.filter(code__in=codes), Action.DECIDE)
             .select_related("study")
             .order_by("pk")
         )
@@ -250,7 +251,7 @@ class AssignmentAdmin(ReadOnly):
         if request.method != "POST":
             return self.exclude_page(request, codes)
         form = ExcludeForm(request.POST)
-        rows = visible(request, Assignment.objects.filter(code__in=codes), "study", EDIT).select_related("study")
+        rows = visible(request.user, Assignment.objects.filter(code__in=codes), Action.DECIDE).select_related("study")
         if not form.is_valid():
             return self.exclude_page(request, codes, form, 422)
         chosen = list(rows)
@@ -264,10 +265,7 @@ class AssignmentAdmin(ReadOnly):
         return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
 
     def reverse_view(self, request, pk):
-        exclusion = Exclusion.objects.select_related("assignment__study").filter(pk=pk).first()
-        if exclusion is None:
-            raise Http404("There is no such exclusion.")
-        study_or_404(request, exclusion.assignment.study_id, EDIT)
+        exclusion = get_row(request.user, Action.DECIDE, Exclusion.objects.select_related("assignment__study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         form = NoteForm(request.POST)
@@ -281,10 +279,7 @@ class AssignmentAdmin(ReadOnly):
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[exclusion.assignment_id]))
 
     def release_view(self, request, pk):
-        assignment = Assignment.objects.select_related("study").filter(pk=pk).first()
-        if assignment is None:
-            raise Http404("There is no such assignment.")
-        study_or_404(request, assignment.study_id, EDIT)
+        assignment = get_row(request.user, Action.DECIDE, Assignment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:

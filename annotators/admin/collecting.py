@@ -10,8 +10,9 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from studies import lifecycle
+from studies.access import Action, get_study
 from studies.admin import acts, life
-from studies.admin.access import EDIT, LOOK, ReadOnly, may, study_or_404
+from studies.admin.access import ReadOnly, may
 from studies.lifecycle import NotNow
 from studies.models import Study
 
@@ -30,8 +31,6 @@ from .recruitment import LINKS_SHOWN, links_of
 @admin.register(Inquiry)
 class InquiryAdmin(ReadOnly):
     """Registered for the addresses of its pages; its rows are read on the collecting page."""
-
-    study_path = "assignment__study"
 
     def has_module_permission(self, request):
         return False
@@ -54,11 +53,11 @@ class InquiryAdmin(ReadOnly):
     # Collecting
 
     def collecting(self, request, pk):
-        study = study_or_404(request, pk)
+        study = get_study(request.user, Action.LOOK, pk=pk)
         total, arms = monitor.places(study)
         everybody, by_arm = hourly.pay_an_hour(study)
         recruitments = list(study.recruitments.order_by("pk"))
-        may_edit = may(request, study.pk, EDIT)
+        may_edit = may(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries(study)[:200])
         looked, evidence = evidence_of(study)
         context = {
@@ -94,7 +93,7 @@ class InquiryAdmin(ReadOnly):
 
     def handle(self, request, pk, inquiry):
         """Mark an inquiry as handled, or not."""
-        study = study_or_404(request, pk, EDIT)
+        study = get_study(request.user, Action.DECIDE, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         chosen = Inquiry.objects.filter(assignment__study=study, pk=inquiry)
@@ -106,7 +105,7 @@ class InquiryAdmin(ReadOnly):
 
     def preview_view(self, request, pk, key=""):
         """One page as an annotator will see it. Whatever is sent from it is thrown away."""
-        study = study_or_404(request, pk, LOOK)
+        study = get_study(request.user, Action.LOOK, pk=pk)
         arms = list(study.arms.order_by("name"))
         arm = next((one for one in arms if str(one.pk) == request.GET.get("arm", "")), None)
         query = f"?arm={arm.pk}" if arm else ""
@@ -140,7 +139,7 @@ class InquiryAdmin(ReadOnly):
                 "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
                 "home": reverse("admin:studies_study_change", args=[study.pk]),
                 "try_url": reverse("admin:annotators_try", args=[study.pk])
-                if study.is_draft and may(request, study.pk, EDIT)
+                if study.is_draft and may(request, Action.EDIT, study.pk)
                 else "",
             },
             request,
@@ -157,7 +156,7 @@ class InquiryAdmin(ReadOnly):
 
     def try_view(self, request, pk):
         """Take part for real, marked as a test. GET says what that is."""
-        study = study_or_404(request, pk, EDIT)
+        study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method == "POST":
             arm = next((one for one in study.arms.all() if str(one.pk) == request.POST.get("arm", "")), None)
             try:
@@ -176,7 +175,7 @@ class InquiryAdmin(ReadOnly):
         return acts.render(request, self.admin_site, "admin/annotators/try.html", study, context)
 
     def clear_view(self, request, pk):
-        study = study_or_404(request, pk, EDIT)
+        study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if study.is_draft:

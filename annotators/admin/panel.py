@@ -7,8 +7,8 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
+from studies.access import Action, get_row
 from studies.admin import acts
-from studies.admin.access import EDIT, study_or_404
 from studies.models import Job
 
 from ..channels import OUTCOMES, REGISTRY
@@ -145,11 +145,10 @@ class PanelPages:
             *super().get_urls(),
         ]
 
-    def _recruitment(self, request, pk) -> Recruitment:
-        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
-        if recruitment is None or recruitment.channel not in REGISTRY:
+    def _recruitment(self, request, pk, action: Action = Action.PANEL) -> Recruitment:
+        recruitment = get_row(request.user, action, Recruitment.objects.select_related("study"), pk=pk)
+        if recruitment.channel not in REGISTRY:
             raise Http404("There is no such link.")
-        study_or_404(request, recruitment.study_id, EDIT)
         return recruitment
 
     def panel(self, request, pk):

@@ -5,11 +5,12 @@ from decimal import Decimal, InvalidOperation
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
+from studies.access import Action, get_study
 from studies.admin import acts
-from studies.admin.access import EDIT, LOOK, may, study_or_404
+from studies.admin.access import may
 
 from ..channels import REGISTRY
 from ..models import Payment, Recruitment
@@ -47,7 +48,7 @@ class BonusForm(forms.Form):
 
 
 class PayPages:
-    """For the admin of recruitments."""
+    """For the admin of recruitments, beside PanelPages."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -60,7 +61,7 @@ class PayPages:
 
     def study_pay(self, request, pk):
         """What the work takes and comes to an hour, by arm, and what each link costs."""
-        study = study_or_404(request, pk)
+        study = get_study(request.user, Action.LOOK, pk=pk)
         arms = hourly.arms_of(study)
         links = list(study.recruitments.order_by("pk"))
         for one in links:
@@ -72,16 +73,9 @@ class PayPages:
         }  # fmt: skip
         return acts.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
-    def _link(self, request, pk, roles) -> Recruitment:
-        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
-        if recruitment is None or recruitment.channel not in REGISTRY:
-            raise Http404("There is no such link.")
-        study_or_404(request, recruitment.study_id, roles)
-        return recruitment
-
     def pay_file(self, request, pk):
         """What is due and is not paid by approving, as a file for whoever pays. It names people by the panel's ids."""
-        recruitment = self._link(request, pk, EDIT)
+        recruitment = self._recruitment(request, pk, Action.PAY)
         answer = HttpResponse(files.payment_file(recruitment), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
         answer["Cache-Control"] = "private, no-store"
@@ -89,7 +83,7 @@ class PayPages:
 
     def pay(self, request, pk):
         """Look; POST writes down what is due, orders it, marks what was paid, adds bonuses and compensation."""
-        recruitment = self._link(request, pk, EDIT if request.method == "POST" else LOOK)
+        recruitment = self._recruitment(request, pk, Action.PAY if request.method == "POST" else Action.LOOK)
         bonus, looked = BonusForm(), None
         if request.method == "POST":
             if "see" in request.POST or "add" in request.POST:
@@ -149,7 +143,7 @@ class PayPages:
         raise book.NotPaid("Nothing was asked for.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
-        may_edit = may(request, recruitment.study_id, EDIT)
+        may_edit = may(request, Action.PAY, recruitment.study_id)
         due = book.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
         unsent = _unsent(recruitment)
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)

@@ -3,12 +3,13 @@
 from django import forms
 from django.conf import settings as site_settings
 from django.contrib import admin, messages
-from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies import audit
+from studies.access import Action, get_row, visible
 from studies.admin import life
-from studies.admin.access import EDIT, Scoped, VisibleStudies, may, study_or_404, visible
+from studies.admin.access import Scoped, VisibleStudies, may
 from studies.forms import (
     CleanWords,
     RowChoice,
@@ -99,6 +100,7 @@ class RecruitmentForm(promising.Promising, WithSettings):
 
 @admin.register(Recruitment)
 class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, PanelPages, Scoped):
+    action = Action.RECRUIT
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"
@@ -118,10 +120,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
 
     def door(self, request, pk):
         """POST: nobody new comes by this link, or people may again."""
-        recruitment = Recruitment.objects.select_related("study").filter(pk=pk).first()
-        if recruitment is None:
-            raise Http404("There is no such link.")
-        study_or_404(request, recruitment.study_id, EDIT)
+        recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if "stop" in request.POST and doors.stop(recruitment, request.user):
@@ -130,17 +129,11 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             self.message_user(request, "People may come by this link again.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
-    def has_module_permission(self, request):
-        return request.user.is_active and request.user.is_staff
-
     def has_add_permission(self, request):
-        return may(request, None, EDIT)
-
-    def has_change_permission(self, request, obj=None):
-        return may(request, obj.study_id if obj else None, EDIT)
+        return may(request, Action.RECRUIT)
 
     def has_delete_permission(self, request, obj=None):
-        return obj is not None and may(request, obj.study_id, EDIT) and not obj.assignments.exists()
+        return obj is not None and may(request, Action.RECRUIT, obj.study_id) and not obj.assignments.exists()
 
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("study")
@@ -150,7 +143,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             return ((None, {"fields": ("study", "channel")}),)
         channel = REGISTRY.get(obj.channel)
         names = tuple(settings_fields(channel.settings_form if channel else None))
-        if not may(request, obj.study_id, EDIT):
+        if not may(request, Action.RECRUIT, obj.study_id):
             fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
             return ((None, {"fields": fields}),)
         parts = [
@@ -184,7 +177,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         if obj is None:
-            studies = visible(request, Study.objects.filter(archived_at=None).exclude(state="closed"), "pk", EDIT)
+            studies = visible(request.user, Study.objects.filter(archived_at=None).exclude(state="closed"), Action.RECRUIT)
             rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
             form = type("AddRecruitmentForm", (AddRecruitmentForm,), {"study": RowChoice(rows, empty="choose a study")})
             return super().get_form(request, obj, change, **kwargs | {"form": form})
@@ -226,7 +219,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             context["channels_off"] = [channel for channel in REGISTRY.values() if not is_on(channel)]
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
-            may_edit = may(request, obj.study_id, EDIT)
+            may_edit = may(request, Action.RECRUIT, obj.study_id)
             links = links_of(obj) if may_edit else []
             context |= {
                 "study": obj.study,

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
+from studies.access import Action
 from studies.admin import acts
 from studies.forms import CleanWords
 from studies.lifecycle import NotNow
@@ -99,7 +100,7 @@ class VerdictPages:
 
     def verdict(self, request, pk, submission=None, assignment=None):
         """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._recruitment(request, pk, Action.REJECT)
         found = (
             decide.work_of_submission(recruitment, submission)
             if submission
@@ -111,7 +112,7 @@ class VerdictPages:
         return page.act() if request.method == "POST" else page.shown()
 
     def appeal(self, request, pk, appeal):
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._recruitment(request, pk, Action.REJECT)
         rows = Appeal.objects.select_related(
             "verdict__assignment__study", "verdict__submission__recruitment__study", "answered_by"
         )

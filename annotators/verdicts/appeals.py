@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 from django.db.models import BooleanField, Case, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from studies import audit
+from studies.access import Action, people_who_may
 from studies.lifecycle import NotNow
-from studies.models import Study, StudyMember
+from studies.models import Study
 from studies.texts import TextRefused, clean_text, is_blank
 
 from ..models import Appeal, Assignment, PanelSubmission, Recruitment, Verdict
@@ -104,6 +104,4 @@ def open_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) ->
 def may_answer(study: Study, rejected_by_id: int | None) -> list:
     """The study's people who may answer an appeal against somebody's rejection: everybody who edits it but that person. Who rejected at the
     panel is not known; they must say themselves that it was not they."""
-    editors = StudyMember.objects.filter(study=study, role__in=[StudyMember.Role.OWNER, StudyMember.Role.EDITOR])
-    people = get_user_model().objects.filter(pk__in=editors.values("user"), is_active=True)
-    return list(people.exclude(pk=rejected_by_id).order_by("username"))
+    return list(people_who_may(Action.REJECT, study).exclude(pk=rejected_by_id))

@@ -1,59 +1,20 @@
-"""Who sees and does what: the role in a study stands where Django's own permissions would.
-
-Every list, page, choice and action of the admin asks here. Administrators (superusers) may do everything in every study.
-"""
+"""What the admin's classes have in common: the role in a study decides in the place of Django's own permissions."""
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import F, Q
-from django.http import Http404
 
-from ..models import Study, StudyMember
+from .. import access
+from ..access import Action, is_researcher
+from ..models import Study
 
-Role = StudyMember.Role
-LOOK = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
-EDIT = frozenset({Role.OWNER, Role.EDITOR})
-OWN = frozenset({Role.OWNER})
 CODE_SHOWN = 8  # characters of an assignment's code, so that people may speak of it
 
 
-def roles_of(request) -> dict[int, str]:
-    """The user's role by study id; one query a request."""
+def may(request, action: Action, study_id: int | None = None) -> bool:
+    """``access.allowed`` for whoever sent the request; their roles are read once a request."""
     if not hasattr(request, "_study_roles"):
-        user = request.user
-        is_staff = user.is_active and user.is_staff
-        rows = StudyMember.objects.filter(user=user).values_list("study_id", "role") if is_staff else ()
-        request._study_roles = dict(rows)
-    return request._study_roles
-
-
-def may(request, study_id: int | None, roles=LOOK) -> bool:
-    """Whether the user has one of these roles in the study; without a study, whether in any."""
-    user = request.user
-    if not (user.is_active and user.is_staff):
-        return False
-    if user.is_superuser:
-        return True
-    mine = roles_of(request)
-    return mine.get(study_id) in roles if study_id else any(role in roles for role in mine.values())
-
-
-def visible(request, queryset, path: str = "study", roles=LOOK):
-    """The rows of studies in which the user has one of these roles."""
-    if request.user.is_superuser:
-        return queryset
-    mine = [study for study, role in roles_of(request).items() if role in roles]
-    return queryset.filter(**{f"{path}__in": mine})
-
-
-def study_or_404(request, pk, roles=LOOK) -> Study:
-    """The study: 404 for who may not see it, as if it were not there; 403 for who may see it but not do this."""
-    study = visible(request, Study.objects.all(), "pk").filter(pk=pk).first()
-    if study is None:
-        raise Http404("There is no such study.")
-    if not may(request, study.pk, roles):
-        raise PermissionDenied
-    return study
+        request._study_roles = access.roles_of(request.user)
+    return access.allowed(request.user, action, study_id, request._study_roles)
 
 
 def count_save(study_id: int) -> None:
@@ -90,25 +51,18 @@ class OfferedFilters(admin.ModelAdmin):
 class Scoped(OfferedFilters):
     """A ModelAdmin for rows that belong to a study. Rows of a design may be changed in a draft alone."""
 
-    study_path = "study"
+    action = Action.EDIT
     is_design = True
     change_list_template = "admin/studies/list.html"
 
-    def study_of(self, obj) -> Study | None:
-        for name in self.study_path.split("__"):
-            if name == "pk" or obj is None:
-                return obj
-            obj = getattr(obj, name)
-        return obj
-
     def get_queryset(self, request):
-        return visible(request, super().get_queryset(request), self.study_path)
+        return access.visible(request.user, super().get_queryset(request))
 
     def listed_study(self, request) -> Study | None:
         """The study whose rows alone a list shows, where its address names one."""
         if not hasattr(request, "_listed_study"):
             pk = row_id(request.GET.get("study", ""))
-            request._listed_study = visible(request, Study.objects.all(), "pk").filter(pk=pk).first() if pk else None
+            request._listed_study = access.visible(request.user, Study.objects.filter(pk=pk)).first() if pk else None
         return request._listed_study
 
     def get_list_display(self, request):
@@ -130,21 +84,19 @@ class Scoped(OfferedFilters):
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def has_module_permission(self, request):
-        return request.user.is_active and request.user.is_staff
+        return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
-        if obj is None:
-            return self.has_module_permission(request)
-        return may(request, self.study_of(obj).pk)
+        return is_researcher(request.user) if obj is None else may(request, Action.LOOK, access.study_of(obj).pk)
 
     def has_add_permission(self, request):
         return False
 
     def has_change_permission(self, request, obj=None):
         if obj is None:
-            return may(request, None, EDIT)
-        study = self.study_of(obj)
-        return may(request, study.pk, EDIT) and (study.is_draft or not self.is_design)
+            return may(request, self.action)
+        study = access.study_of(obj)
+        return may(request, self.action, study.pk) and (study.is_draft or not self.is_design)
 
     def has_delete_permission(self, request, obj=None):
         return obj is not None and self.has_change_permission(request, obj)
@@ -167,22 +119,21 @@ class VisibleStudies(admin.SimpleListFilter):
     parameter_name = "study"
 
     def lookups(self, request, model_admin):
-        studies = visible(request, Study.objects.filter(archived_at=None), "pk").order_by("-pk")
+        studies = access.visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")
         return [(str(pk), title) for pk, title in studies.values_list("pk", "title")[:100]]
 
     def queryset(self, request, queryset):
         value = self.value()
         if not value:
             return queryset
-        path = getattr(queryset.model, "study_path", "study")
-        return queryset.filter(**{path: row_id(value)}) if row_id(value) else queryset.none()
+        return queryset.filter(**{access.path_of(queryset.model): row_id(value)}) if row_id(value) else queryset.none()
 
 
 class InlineRoles:
     """Permissions of a study's inlines: its roles, and its design in a draft alone."""
 
     is_design = True
-    roles = EDIT
+    action = Action.EDIT
 
     def _study(self, obj):
         return obj if isinstance(obj, Study) or obj is None else obj.study
@@ -191,11 +142,11 @@ class InlineRoles:
         study = self._study(obj)
         if study is None or study.pk is None:
             return True
-        return may(request, study.pk, self.roles) and (study.is_draft or not self.is_design)
+        return may(request, self.action, study.pk) and (study.is_draft or not self.is_design)
 
     def has_view_permission(self, request, obj=None):
         study = self._study(obj)
-        return study is None or study.pk is None or may(request, study.pk)
+        return study is None or study.pk is None or may(request, Action.LOOK, study.pk)
 
     def has_add_permission(self, request, obj=None):
         return self._may(request, obj)

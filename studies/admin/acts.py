@@ -16,11 +16,12 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from .. import copying, lifecycle
+from ..access import Action, get_study, is_researcher
 from ..forms import CleanWords
 from ..markdown import rendered
 from ..models import Job, Study
 from . import life, words
-from .access import EDIT, LOOK, OWN, count_save, may, study_or_404
+from .access import count_save, may
 
 State = Study.State
 
@@ -63,7 +64,7 @@ class Act:
     states: frozenset[str]
     do: Callable[[Study, Any, dict], tuple[str, str]]
     form: type[forms.Form] = NoFields
-    roles: frozenset[str] = EDIT
+    action: Action = Action.RUN
     is_grave: bool = False
     is_archived: bool | None = False
 
@@ -151,7 +152,7 @@ ACTS = {
                 "Outcomes by system are hidden while a study collects, so that nobody stops, adds people or excludes them by what they see.",
                 "From the moment you look, its tests are no longer confirmatory. The report says so, with your reason.",
             ),
-            frozenset({State.LAUNCHED, State.PAUSED, State.CLOSING}), _unblind, ReasonForm, OWN, is_grave=True,
+            frozenset({State.LAUNCHED, State.PAUSED, State.CLOSING}), _unblind, ReasonForm, Action.UNBLIND, is_grave=True,
         ),
         Act(
             "clone", "Clone",
@@ -159,17 +160,17 @@ ACTS = {
                 "A new draft with the same words, design, systems, prompts and outputs, and a new seed. It has no people: you are its owner.",
                 "Who took part here is kept out of it, unless you change that on its page.",
             ),
-            ALL, _clone, CloneForm, LOOK, is_archived=None,
+            ALL, _clone, CloneForm, Action.CLONE, is_archived=None,
         ),
         Act(
             "archive", "Archive", ("The study leaves the list. Nothing is lost, and it can be brought back.",),
-            frozenset({State.DRAFT, State.CLOSED}), _archive, roles=OWN,
+            frozenset({State.DRAFT, State.CLOSED}), _archive, action=Action.ARCHIVE,
         ),
-        Act("restore", "Bring back", ("The study returns to the list.",), ALL, _restore, roles=OWN, is_archived=True),
+        Act("restore", "Bring back", ("The study returns to the list.",), ALL, _restore, action=Action.ARCHIVE, is_archived=True),
         Act(
             "delete", "Delete draft",
             ("The draft goes, with its systems, prompts, outputs and tries. If anything of it is on record, it is archived instead.",),
-            frozenset({State.DRAFT}), _delete, roles=OWN, is_grave=True, is_archived=None,
+            frozenset({State.DRAFT}), _delete, action=Action.ARCHIVE, is_grave=True, is_archived=None,
         ),
     )
 }  # fmt: skip
@@ -185,14 +186,14 @@ class Offer:
 def offered(request, study: Study) -> list[Offer]:
     """The acts that this user may do now, for the study's page."""
     offers = []
-    if study.state == State.DRAFT and may(request, study.pk, EDIT) and not study.archived_at:
+    if study.state == State.DRAFT and may(request, Action.LAUNCH, study.pk) and not study.archived_at:
         offers.append(Offer("Launch…", reverse("admin:studies_launch", args=[study.pk])))
-    if study.state in (State.LAUNCHED, State.PAUSED) and may(request, study.pk, EDIT):
+    if study.state in (State.LAUNCHED, State.PAUSED) and may(request, Action.RUN, study.pk):
         offers.append(Offer("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
         if act.name == "unblind" and study.unblinded_at:
             continue
-        if act.is_offered(study) and may(request, study.pk, act.roles):
+        if act.is_offered(study) and may(request, act.action, study.pk):
             offers.append(Offer(act.label, reverse("admin:studies_act", args=[study.pk, act.name]), act.is_grave))
     return offers
 
@@ -229,7 +230,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
 def do(request, site, pk, name):
     """The page of one act; POST does it."""
     act = ACTS.get(name)
-    study = study_or_404(request, pk, act.roles if act else LOOK)
+    study = get_study(request.user, act.action if act else Action.LOOK, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if act is None or not act.is_offered(study):
         messages.warning(
@@ -265,7 +266,7 @@ def launch_job(study: Study) -> Job | None:
 
 def launch(request, site, pk):
     """All that stands against a launch, what it will cost, the warnings to be acknowledged by name."""
-    study = study_or_404(request, pk, EDIT)
+    study = get_study(request.user, Action.LAUNCH, pk=pk)
     job = launch_job(study)
     is_under_way = job is not None and job.state in (Job.State.WAITING, Job.State.RUNNING)
     if is_under_way or study.state != State.DRAFT:
@@ -424,7 +425,7 @@ def _column_order(row):
 
 def amend(request, site, pk):
     """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
-    study = study_or_404(request, pk, EDIT)
+    study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if study.state not in (State.LAUNCHED, State.PAUSED):
         messages.warning(request, lifecycle.AMENDED_WHEN)
@@ -465,7 +466,7 @@ def preview_text(request):
     """The Markdown of one field as annotators would see it. Nothing is stored."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    if not may(request, None, LOOK) and not request.user.is_staff:
+    if not is_researcher(request.user):
         raise PermissionDenied
     name = request.POST.get("_preview_field", "")[:200]
     html = rendered(request.POST.get(name, "").replace("\x00", ""))

@@ -12,12 +12,13 @@ from django.forms.models import BaseInlineFormSet
 from django.urls import reverse
 from django.utils.html import format_html
 
-from .. import rules
+from .. import access, rules
+from ..access import Action
 from ..forms import CleanWords, RowChoice, RowChoices, SettingsCell, SettingsWidget, names_once
 from ..models import Arm, Contrast, ExclusionRule, Section, StudyMember, System
 from ..protocols import REGISTRY
 from . import words
-from .access import OWN, InlineRoles
+from .access import InlineRoles
 
 MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
 
@@ -118,7 +119,7 @@ class MemberFormSet(LabelledDeletion):
         users = [form.instance.user_id for form in kept]
         if len(users) > len(set(users)):
             raise ValidationError("A colleague stands here twice.")
-        if self.instance.pk and not any(form.cleaned_data["role"] == StudyMember.Role.OWNER for form in kept):
+        if self.instance.pk and not any(form.cleaned_data["role"] in access.OWNERS for form in kept):
             raise ValidationError("A study needs at least one owner.")
 
 
@@ -128,7 +129,7 @@ class Members(Rows):
     form_class = MemberForm
     formset = MemberFormSet
     is_design = False
-    roles = OWN
+    action = Action.SHARE
     verbose_name = "person"
     verbose_name_plural = "people who may see or change this study"
 

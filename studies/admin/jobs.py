@@ -7,9 +7,10 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from .. import jobs
+from ..access import Action, check, is_researcher, owns
 from ..models import Job
 from . import life
-from .access import EDIT, ReadOnly, VisibleStudies, may
+from .access import ReadOnly, VisibleStudies, may
 
 RUNNING = (Job.State.WAITING, Job.State.RUNNING)
 TITLES = {
@@ -58,6 +59,10 @@ def outcome_of(job: Job) -> str:
         return "Done"
 
 
+def _is_allowed(request, action: Action, job: Job) -> bool:
+    return may(request, action, job.study_id) if job.study_id else owns(request.user, job.by_id)
+
+
 @admin.register(Job)
 class JobAdmin(ReadOnly):
     list_display = ("what", "outcome", "study", "created_at", "by")
@@ -71,9 +76,7 @@ class JobAdmin(ReadOnly):
         return False  # jobs are met from the page that asked for them
 
     def has_view_permission(self, request, obj=None):
-        if obj is not None and obj.study_id is None:
-            return request.user.is_superuser or obj.by_id == request.user.pk
-        return request.user.is_active and request.user.is_staff and (obj is None or may(request, obj.study_id))
+        return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.LOOK, obj))
 
     @admin.display(description="what", ordering="kind")
     def what(self, job):
@@ -95,14 +98,14 @@ class JobAdmin(ReadOnly):
 
     def _job(self, request, code) -> Job:
         job = Job.objects.select_related("study", "by").filter(code=code).first()
-        if job is None or not self.has_view_permission(request, job):
+        if job is not None and job.study_id is not None:
+            check(request.user, Action.LOOK, job.study_id)
+        elif job is None or not owns(request.user, job.by_id):
             raise Http404("There is no such job.")
         return job
 
     def _may_cancel(self, request, job) -> bool:
-        return job.state in RUNNING and (
-            may(request, job.study_id, EDIT) if job.study_id else job.by_id == request.user.pk
-        )
+        return job.state in RUNNING and _is_allowed(request, Action.CANCEL, job)
 
     def page(self, request, code):
         job = self._job(request, code)

@@ -8,13 +8,14 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from ..access import Action, get_row
 from ..forms import CleanWords, MarkdownArea, RowChoice
 from ..lifecycle import before_launch
 from ..models import Expected, Item, Output, Section
 from ..practice import PracticeRefused, delete_practice, make_practice
 from ..protocols import REGISTRY, Protocol
 from . import life, stale
-from .access import EDIT, count_save, may, row_id, study_or_404, visible
+from .access import count_save, may, row_id
 
 
 class PracticeForm(CleanWords, forms.Form):
@@ -75,15 +76,15 @@ def summary(section):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, pk):
-    section = visible(request, Section.objects.select_related("study"), "study").filter(pk=pk).first()
-    if section is None or not has_practice(section):
+    action = Action.EDIT if request.method == "POST" else Action.LOOK
+    section = get_row(request.user, action, Section.objects.select_related("study"), pk=pk)
+    if not has_practice(section):
         raise Http404("There is no such section with practice items.")
-    study = study_or_404(request, section.study_id)
-    may_change = may(request, study.pk, EDIT) and study.is_draft
+    study = section.study
+    may_change = may(request, Action.EDIT, study.pk) and study.is_draft
     here = reverse("admin:studies_section_practice", args=[section.pk])
     form = PracticeForm(section) if may_change else None
     if request.method == "POST":
-        study_or_404(request, study.pk, EDIT)
         if not study.is_draft:
             messages.warning(
                 request, "The study is launched: its practice items do not change. Clone it to change them."

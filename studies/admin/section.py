@@ -7,10 +7,11 @@ from django.contrib import admin, messages
 from django.core.validators import MaxValueValidator
 from django.db import transaction
 from django.db.models import Max
-from django.http import Http404, HttpResponseRedirect
+from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from .. import questions
+from ..access import Action, get_row, is_researcher, visible
 from ..design import settings_data
 from ..forms import (
     SCALE_FIELDS,
@@ -31,7 +32,7 @@ from ..pairs import unknown_names
 from ..practice import delete_practice
 from ..protocols import REGISTRY
 from . import life, practice, stale, words
-from .access import EDIT, InlineRoles, Scoped, count_save, has_changes, may, study_or_404, visible
+from .access import InlineRoles, Scoped, count_save, has_changes, may
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
@@ -233,10 +234,10 @@ class SectionAdmin(Scoped):
         return False  # sections are met on their study's page
 
     def has_view_permission(self, request, obj=None):
-        return request.user.is_active and request.user.is_staff and (obj is None or may(request, obj.study_id))
+        return is_researcher(request.user) and (obj is None or may(request, Action.LOOK, obj.study_id))
 
     def has_add_permission(self, request):
-        return may(request, None, EDIT)
+        return may(request, Action.EDIT)
 
     def get_urls(self):
         return [
@@ -271,7 +272,7 @@ class SectionAdmin(Scoped):
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         if obj is None:
-            studies = visible(request, Study.objects.filter(state="draft", archived_at=None), "pk", EDIT)
+            studies = visible(request.user, Study.objects.filter(state="draft", archived_at=None), Action.EDIT)
             rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
             form = type("AddSectionForm", (AddSectionForm,), {"study": RowChoice(rows, empty="choose a draft")})
             return super().get_form(request, obj, change, **kwargs | {"form": form})
@@ -405,10 +406,7 @@ class SectionAdmin(Scoped):
 
     def write(self, request, pk):
         """Write the questions of some pairs, and the comparisons that they are for."""
-        section = visible(request, Section.objects.select_related("study"), "study").filter(pk=pk).first()
-        if section is None:
-            raise Http404("There is no such section.")
-        study_or_404(request, section.study_id, EDIT)
+        section = get_row(request.user, Action.EDIT, Section.objects.select_related("study"), pk=pk)
         home = reverse("admin:studies_section_change", args=[section.pk])
         if not section.study.is_draft:
             messages.warning(request, "The study is launched: its questions do not change. Clone it to ask others.")

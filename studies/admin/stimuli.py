@@ -8,12 +8,13 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from ..access import Action, get_study, study_of
 from ..forms import CleanWords, other_with
 from ..media import ImageRefused, path_of
 from ..models import Output, Prompt
 from ..texts import is_blank
 from . import life
-from .access import EDIT, Scoped, VisibleStudies, count_save, has_changes, may, study_or_404
+from .access import Scoped, VisibleStudies, count_save, has_changes, may
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -58,14 +59,14 @@ class Stimuli(Scoped):
     def changelist_view(self, request, extra_context=None):
         study = self.listed_study(request)
         extra = {}
-        if study and study.is_draft and may(request, study.pk, EDIT):
+        if study and study.is_draft and may(request, Action.EDIT, study.pk):
             extra["import_url"] = life.address("import", study.code)
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
         if has_changes(form):
-            count_save(self.study_of(obj).pk)
+            count_save(study_of(obj).pk)
 
     def get_actions(self, request):
         return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click
@@ -90,7 +91,7 @@ class PromptAdmin(Stimuli):
 
     def media_view(self, request, pk, name):
         """An image of this study, for who may see the study."""
-        study = study_or_404(request, pk)
+        study = get_study(request.user, Action.LOOK, pk=pk)
         is_ours = (
             Output.objects.filter(system__study=study, media=name).exists()
             or Prompt.objects.filter(study=study, media=name).exists()
@@ -125,7 +126,6 @@ class PromptAdmin(Stimuli):
 @admin.register(Output)
 class OutputAdmin(Stimuli):
     form = OutputForm
-    study_path = "system__study"
     list_display = ("prompt_key", "system_name", "sample", "beginning", "picture", "format", "study_title")
     list_filter = (VisibleStudies, "format", "is_empty")
     list_select_related = ("system__study", "prompt")

@@ -9,12 +9,13 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
-from .. import lifecycle
+from .. import access, lifecycle
+from ..access import Action
 from ..forms import CleanWords, MarkdownArea
 from ..markdown import rendered
-from ..models import Arm, Study, StudyMember
+from ..models import Arm, Study
 from . import acts, life, stale, words
-from .access import EDIT, OWN, Scoped, count_save, has_changes, may
+from .access import Scoped, count_save, has_changes, may
 from .inlines import INLINES
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
@@ -105,14 +106,13 @@ class RoleFilter(admin.SimpleListFilter):
         return [(role, role.capitalize()) for role in ("owner", "editor", "viewer")]
 
     def queryset(self, request, queryset):
-        if self.value() in StudyMember.Role.values:
-            return queryset.filter(members__user=request.user, members__role=self.value())
+        if self.value() in access.MEMBERS:
+            return access.with_role(queryset, request.user, self.value())
         return queryset
 
 
 @admin.register(Study)
 class StudyAdmin(Scoped):
-    study_path = "pk"
     form = StudyForm
     inlines = INLINES
     change_form_template = "admin/studies/study.html"
@@ -133,24 +133,22 @@ class StudyAdmin(Scoped):
         return self.has_module_permission(request)
 
     def has_change_permission(self, request, obj=None):
-        return may(request, obj.pk if obj else None, EDIT)
+        return may(request, Action.EDIT, obj.pk if obj else None)
 
     def has_delete_permission(self, request, obj=None):
         return False  # a draft nobody wants is deleted or archived by an act of its own
 
     # The list
 
-    def get_queryset(self, request):
-        return super().get_queryset(request).prefetch_related("members__user")
-
     def get_changelist_instance(self, request):
         changelist = super().get_changelist_instance(request)
         ids = [study.pk for study in changelist.result_list]
-        found = {}
+        found, owners = {}, access.owners_of(ids)
         for count in life.progress_of:
             found |= count(ids)
         for study in changelist.result_list:
             study.shown_progress = found.get(study.pk)
+            study.shown_owners = ", ".join(owners.get(study.pk, ()))
         return changelist
 
     @admin.display(description="study", ordering="title")
@@ -189,8 +187,7 @@ class StudyAdmin(Scoped):
 
     @admin.display(description="owner")
     def owners(self, study):
-        names = [m.user.get_username() for m in study.members.all() if m.role == StudyMember.Role.OWNER]
-        return ", ".join(names) or "–"
+        return study.shown_owners or "–"
 
     # The page
 
@@ -219,8 +216,8 @@ class StudyAdmin(Scoped):
         ]
 
     def _fingerprint(self, study: Study) -> str:
-        rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.members, study.sections)
-        return stale.fingerprint(study, *(manager.all() for manager in rows))
+        rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.sections)
+        return stale.fingerprint(study, *(manager.all() for manager in rows), access.members_of(study))
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         extra = {"shows_words": MARKDOWN, **(extra_context or {})}
@@ -259,7 +256,7 @@ class StudyAdmin(Scoped):
     def _context(self, request, study):
         found = life.checklist(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in found)
-        may_edit = may(request, study.pk, EDIT)
+        may_edit = may(request, Action.EDIT, study.pk)
         words = (
             []
             if study.is_draft
@@ -289,7 +286,7 @@ class StudyAdmin(Scoped):
             if may_edit and study.is_draft
             else "",
             "preview_text_url": reverse("admin:studies_preview_text"),
-            "show_save": study.is_draft and may_edit or may(request, study.pk, OWN),
+            "show_save": study.is_draft and may_edit or may(request, Action.SHARE, study.pk),
             "show_save_and_add_another": False,
             "show_save_and_continue": False,  # to save is to stay here
             "title": study.title,
@@ -309,7 +306,7 @@ class StudyAdmin(Scoped):
         if not change:
             obj.owner = request.user
             obj.save()
-            StudyMember.objects.create(study=obj, user=request.user, role=StudyMember.Role.OWNER)
+            access.make_owner(obj, request.user)
             Arm.objects.create(study=obj, name="all")
         elif obj.is_draft and form.has_changed():
             obj.save()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .. import models
+from .. import access, models
 from ..draw import content_of
 from .checking import Bundle
 from .form import BATCH_FIELDS, EXPECTED_FIELDS
@@ -11,8 +11,7 @@ from .form import BATCH_FIELDS, EXPECTED_FIELDS
 def store(bundle: Bundle, owner: Any) -> models.Study:
     """A new draft of what was checked, in the caller's transaction; its images are stored by then."""
     study = models.Study.objects.create(**bundle.study, owner=owner)
-    if owner is not None:
-        models.StudyMember.objects.create(study=study, user=owner, role=models.StudyMember.Role.OWNER)
+    access.make_owner(study, owner)
     systems = _by(
         models.System.objects.bulk_create(models.System(study=study, **columns) for columns in bundle.systems.values()),
         "name",

@@ -68,7 +68,7 @@ def test_who_may_look_and_who_may_run(client, study, owner):
     ]  # fmt: skip
     for page in pages:
         assert client.get(page).status_code == 302, "anonymous people are sent to log in"
-    expected = {"viewer": (200, 403), "editor": (200, 302), "coder": (404, 404), "": (404, 404)}
+    expected = {"viewer": (200, 403), "editor": (200, 302), "coder": (403, 403), "": (404, 404)}
     for role, (look, run) in expected.items():
         client.force_login(member(study, f"a {role}", role) if role else user("stranger"))
         assert {client.get(page).status_code for page in pages} == {look}, role

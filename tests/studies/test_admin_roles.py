@@ -213,7 +213,7 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
     html = clients["viewer"].get(f"/admin/studies/output/?study={study.pk}").content.decode()
     assert f'src="{url}" alt="A red field"' in html
     assert clients["viewer"].get(url)["Content-Type"] == "image/webp"
-    assert clients["stranger"].get(url).status_code == 404 and clients["coder"].get(url).status_code == 404
+    assert clients["stranger"].get(url).status_code == 404 and clients["coder"].get(url).status_code == 403
     theirs = builders.draft_study(owner=builders.user("stranger"))
     by_name = f"/admin/studies/prompt/media/{theirs.pk}/{image.name}"
     assert clients["stranger"].get(by_name).status_code == 404, "an image is its study's, whoever knows its name"

@@ -9,11 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
-from studies import lifecycle
+from studies import access, lifecycle
 from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
 from studies.declared import SettingsRefused
 from studies.importing import Moved, Options, Report, import_file, work
-from studies.models import Arm, Study, StudyMember
+from studies.models import Arm, Study
 from studies.named import study_named
 from studies.preparation import PromptInUse
 from studies.rows import is_bundle
@@ -98,8 +98,7 @@ class Command(BaseCommand):
             return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
         with transaction.atomic():
             study = Study.objects.create(title=path.stem[:200], owner=by)
-            if by is not None:
-                StudyMember.objects.create(study=study, user=by, role=StudyMember.Role.OWNER)
+            access.make_owner(study, by)
             Arm.objects.create(study=study, name="all")
             report = import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
             if not report.is_written:

@@ -1,0 +1,238 @@
+"""Who may do what: one table of actions and roles, and the few functions that read it. No other module asks for a role.
+
+Administrators (superusers) may do everything in every study. Whoever may not log in any more has no role left, whatever session or
+token remains of them. A token never allows more than its user may.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404
+
+from .models import Study, StudyMember
+
+Role = StudyMember.Role
+OWNERS = frozenset({Role.OWNER})
+EDITORS = OWNERS | {Role.EDITOR}
+LOOKERS = EDITORS | {Role.VIEWER}
+CODERS = EDITORS | {Role.CODER}
+MEMBERS = frozenset(Role)
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    KNOW = "know"
+    LOOK = "look"
+    CLONE = "clone"
+    EDIT = "edit"
+    LAUNCH = "launch"
+    RUN = "run"
+    UNBLIND = "unblind"
+    ARCHIVE = "archive"
+    SHARE = "share"
+    RECRUIT = "recruit"
+    PANEL = "panel"
+    PAY = "pay"
+    DECIDE = "decide"
+    REJECT = "reject"
+    EXPORT = "export"
+    ANALYSE = "analyse"
+    CANCEL = "cancel"
+    SAMPLE = "sample"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """``about``: what it is done to. ``roles``: who may, None for everybody who may log in. ``changes``: no token for reading does it."""
+
+    about: str
+    words: str
+    roles: frozenset[str] | None
+    changes: bool = True
+
+
+TABLE: Mapping[Action, Permission] = {
+    Action.CREATE: Permission("site", "Make a study: an empty draft, from a template or from a bundle.", None),
+    Action.KNOW: Permission("study", "Know that it exists, and read what its annotators read.", MEMBERS, changes=False),
+    Action.LOOK: Permission(
+        "study", "See its design, stimuli, progress, log, pay and analyses; take it as a bundle.", LOOKERS, changes=False
+    ),
+    Action.CLONE: Permission("study", "Make a draft of one's own with the same design.", LOOKERS),
+    Action.EDIT: Permission("study", "Define a draft: words, design, stimuli, answers from a file; try it out.", EDITORS),
+    Action.LAUNCH: Permission("study", "Launch it.", EDITORS),
+    Action.RUN: Permission("study", "Pause, resume, open more places, amend, close.", EDITORS),
+    Action.UNBLIND: Permission("study", "Show outcomes while it collects.", OWNERS),
+    Action.ARCHIVE: Permission("study", "Archive it, bring it back, delete a draft.", OWNERS),
+    Action.SHARE: Permission("study", "Say who has which role in it.", OWNERS),
+    Action.RECRUIT: Permission("links", "Make, change, stop and delete links; see their addresses.", EDITORS),
+    Action.PANEL: Permission("panels", "Keep a panel's token, publish, ask the panel, read its files, rehearse.", EDITORS),
+    Action.PAY: Permission("pay", "Write down what is due, order it, mark what was paid, add bonuses.", EDITORS),
+    Action.DECIDE: Permission(
+        "answers", "Exclude, take an exclusion back, release a place, mark a question as handled.", EDITORS
+    ),
+    Action.REJECT: Permission("answers", "Approve or reject work at a panel; answer an appeal.", EDITORS),
+    Action.EXPORT: Permission("answers", "Read answers and take them as files, unless they are hidden.", LOOKERS, changes=False),
+    Action.ANALYSE: Permission("analyses", "Start an analysis, or the making of a file.", EDITORS),
+    Action.CANCEL: Permission("jobs", "Cancel long work of the study.", EDITORS),
+    Action.SAMPLE: Permission("codings", "Draw a sample to code, and name its coders.", EDITORS),
+    Action.CODE: Permission("codings", "Have a seat in a sample, and code.", CODERS),
+}  # fmt: skip
+
+
+def is_researcher(user) -> bool:
+    """Whether they may log in to the researchers' pages at all."""
+    return user.is_active and user.is_staff
+
+
+def roles_of(user) -> dict[int, str]:
+    """The user's role by study id."""
+    if not is_researcher(user):
+        return {}
+    return dict(StudyMember.objects.filter(user=user).values_list("study_id", "role"))
+
+
+def allowed(user, action: Action, study: Study | int | None = None, roles: Mapping[int, str] | None = None) -> bool:
+    """Whether the user may do this in the study; without a study, whether in any. ``roles``: theirs, where they were read before."""
+    if not is_researcher(user):
+        return False
+    permitted = TABLE[action].roles
+    if user.is_superuser or permitted is None:
+        return True
+    mine = roles_of(user) if roles is None else roles
+    if study is None:
+        return any(role in permitted for role in mine.values())
+    return mine.get(_pk(study)) in permitted
+
+
+def visible(user, queryset: QuerySet, action: Action = Action.LOOK, *, token=None) -> QuerySet:
+    """The rows of studies in which the user may do this."""
+    if not is_researcher(user):
+        return queryset.none()
+    if token is not None and token.study_id is not None:
+        queryset = queryset.filter(**{path_of(queryset.model): token.study_id})
+    if user.is_superuser:
+        return queryset
+    mine = StudyMember.objects.filter(user=user, role__in=TABLE[action].roles)
+    return queryset.filter(**{f"{path_of(queryset.model)}__in": mine.values("study")})
+
+
+def check(user, action: Action, study: Study | int | None = None, token=None) -> None:
+    """Http404 where the user may not know of the study, PermissionDenied where they may know of it and not do this.
+
+    ``user`` None: the site itself acts, or its operator by a command. ``token``: by which a program speaks for the user.
+    """
+    if user is None:
+        return
+    if token is not None:
+        _check_token(token, action, study)
+    mine = roles_of(user)
+    if allowed(user, action, study, mine):
+        return
+    if study is None:
+        raise PermissionDenied("Your account may not do this.")
+    role = mine.get(_pk(study))
+    if role is None:
+        raise Http404("There is no such study.")
+    raise PermissionDenied(f"As {role} of this study you may not do this.")
+
+
+def _check_token(token, action: Action, study: Study | int | None) -> None:
+    check_scope(token, TABLE[action].changes)
+    if token.study_id is None:
+        return
+    if study is None:
+        raise PermissionDenied("This token is bound to one study.")
+    if token.study_id != _pk(study):
+        raise Http404("There is no such study.")
+
+
+def check_scope(token, changes: bool) -> None:
+    """A token for reading changes nothing."""
+    if changes and token.scope != token.Scope.WRITE:
+        raise PermissionDenied("This token may only read.")
+
+
+def _pk(study: Study | int) -> int:
+    return study.pk if isinstance(study, Study) else study
+
+
+def get_study(user, action: Action, *, token=None, **lookup: Any) -> Study:
+    """The study that ``lookup`` names. Raises Http404 and PermissionDenied as ``check`` does."""
+    return get_row(user, action, Study.objects.all(), token=token, **lookup)
+
+
+def get_row(user, action: Action, queryset: QuerySet, *, token=None, **lookup: Any) -> Any:
+    """One row of a study. A row that is not there and one of a study that the user may not know of are answered alike."""
+    row = queryset.filter(**lookup).first()
+    if row is None:
+        raise Http404("There is no such thing.")
+    check(user, action, study_of(row), token)
+    return row
+
+
+def path_of(model) -> str:
+    """The lookup that leads from a row to its study."""
+    return getattr(model, "study_path", "study")
+
+
+def study_of(row) -> Study | None:
+    for name in path_of(type(row)).split("__"):
+        if name != "pk" and row is not None:
+            row = getattr(row, name)
+    return row
+
+
+def owns(user, made_by: int | None) -> bool:
+    """Whether a row of no study, such as a token or a job for the whole site, is the user's to see and to end."""
+    return is_researcher(user) and (user.is_superuser or made_by == user.pk)
+
+
+def own(user, queryset: QuerySet, column: str) -> QuerySet:
+    """The rows of which that is true."""
+    if not is_researcher(user):
+        return queryset.none()
+    return queryset if user.is_superuser else queryset.filter(**{column: user})
+
+
+# Who has which role
+
+
+def make_owner(study: Study, user) -> None:
+    """Whoever makes a study owns it; one that a command made for nobody has no owner."""
+    if user is not None:
+        StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
+
+
+def members_of(study: Study) -> QuerySet[StudyMember]:
+    return study.members.select_related("user").order_by("user__username")
+
+
+def members_who_may(action: Action, study: Study) -> set[int]:
+    """The ids of the members whose role allows this, whether or not they may still log in. Administrators are not counted."""
+    return set(study.members.filter(role__in=TABLE[action].roles).values_list("user", flat=True))
+
+
+def people_who_may(action: Action, study: Study) -> QuerySet:
+    """Those of them who may still log in, by name."""
+    people = get_user_model().objects.filter(pk__in=members_who_may(action, study), is_active=True)
+    return people.order_by("username")
+
+
+def with_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study]:
+    """The studies in which the user has this very role."""
+    return queryset.filter(pk__in=StudyMember.objects.filter(user=user, role=role).values("study"))
+
+
+def owners_of(study_ids) -> dict[int, list[str]]:
+    """User names of the owners, by study id."""
+    found: dict[int, list[str]] = {}
+    rows = StudyMember.objects.filter(study__in=study_ids, role=Role.OWNER).select_related("user").order_by("pk")
+    for member in rows:
+        found.setdefault(member.study_id, []).append(member.user.get_username())
+    return found
