@@ -14,9 +14,10 @@ from django.test import override_settings
 from django.urls import get_resolver
 
 from analysis.report import code_version
-from heval_site import cli, docs, docs_reference
+from heval_site import cli, docs
 from studies.version import version
 from tests.accessibility import TAGS, violations
+from tools.reference import addresses, commands, data_model, environment, pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = docs.read_pages()
@@ -48,10 +49,10 @@ def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
 
 
 def test_every_environment_variable_is_explained_and_no_other():
-    in_code = set(docs_reference.variables_in_code())
-    explained = {name for _, variables in docs_reference.VARIABLES for name in variables}
+    in_code = set(environment.variables_in_code())
+    explained = {name for variables in environment.VARIABLES.values() for name in variables}
     assert {"SECRET_KEY", "HEVAL_HOME", "WEB_WORKERS", "HEVAL_ANNOUNCE"} <= in_code
-    assert in_code - explained == set(), "give them words in heval_site/docs_reference.py"
+    assert in_code - explained == set(), "give them words in tools/reference/environment.toml"
     assert explained - in_code == set(), "nothing reads them any more"
 
 
@@ -59,7 +60,7 @@ def test_every_command_is_named():
     from heval_site.cli import COMMANDS
 
     text = PAGES["reference/commands"].text
-    missing = [name for name in {*COMMANDS, *docs_reference.own_commands()} if f"## heval {name}\n" not in text]
+    missing = [name for name in {*COMMANDS, *commands.own_commands()} if f"## heval {name}\n" not in text]
     assert not missing
 
 
@@ -201,7 +202,7 @@ def test_the_search_for_what_no_page_says_finds_it(said):
 
 def test_every_rest_path_is_named():
     text = PAGES["reference/urls"].text
-    paths = [path for path, *_ in docs_reference.addresses() if path.startswith("api/")]
+    paths = [path for path, *_ in addresses.addresses() if path.startswith("api/")]
     assert paths
     assert not [path for path in paths if f"`/{path}`" not in text]
     rest = PAGES.get("reference/rest")
@@ -221,21 +222,31 @@ def test_every_reason_of_an_exclusion_is_named():
 def test_every_address_has_words():
     silent = [
         path
-        for path, name, words in docs_reference.addresses()
+        for path, name, words in addresses.addresses()
         if not words and not path.startswith(("admin/", "api/"))
     ]
-    assert not silent, "give them words in docs_reference.ADDRESSES, or a docstring"
+    assert not silent, "give them words in tools/reference/addresses.toml, or a docstring"
 
 
 def test_every_table_and_constraint_is_in_the_data_model():
     from django.apps import apps
 
     text = PAGES["reference/data-model"].text
-    for app in docs_reference.APPS:
+    for app in data_model.APPS:
         for model in apps.get_app_config(app).get_models():
             assert f"### {model.__name__}\n" in text
             for constraint in model._meta.constraints:
                 assert constraint.name.replace("_", " ") in text
+
+
+def test_every_explained_column_is_there_and_is_explained_once():
+    from django.apps import apps
+
+    models = {model.__name__: model for app in data_model.APPS for model in apps.get_app_config(app).get_models()}
+    for table, columns in data_model.COLUMNS.items():
+        for column in columns if table != "any" else ():
+            assert table in models, f"there is no table {table}: take its words out of tools/reference/columns.toml"
+            assert not models[table]._meta.get_field(column).help_text, f"{table}.{column} has help text already"
 
 
 def test_the_report_page_names_every_key_of_a_report():
@@ -263,8 +274,8 @@ def test_the_report_page_names_every_key_of_a_report():
 
 
 def test_the_generated_pages_are_fresh():
-    stale = [name for name, make in docs_reference.PAGES.items() if name not in PAGES or PAGES[name].text != make()]
-    assert not stale, "run: python -m heval_site.docs_reference"
+    stale = [name for name, make in pages.PAGES.items() if name not in PAGES or PAGES[name].text != make()]
+    assert not stale, "run: python -m tools.reference"
 
 
 def test_the_glossary_has_every_word_of_the_house():

@@ -1,0 +1,1 @@
+"""Tools for those who develop heval. They are in no wheel and in no image."""

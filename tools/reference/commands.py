@@ -1,0 +1,57 @@
+"""The page of commands: their arguments and their help, as `--help` prints them."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
+
+from heval_site.cli import COMMANDS, MODULES
+
+from .markdown import PACKAGES, code, page_of, sentence, table
+
+
+def own_commands() -> dict[str, Any]:
+    """The management commands of this project, under the names that ``heval`` gives them."""
+    shown = {module: name for name, module in MODULES.items()}
+    mine = {name: app for name, app in get_commands().items() if app in PACKAGES}
+    return {shown.get(name, name): load_command_class(app, name) for name, app in sorted(mine.items())}
+
+
+def commands_page() -> str:
+    commands = own_commands()
+    order = [name for name in COMMANDS if name in commands or name == "secret"]
+    order += [name for name in commands if name not in COMMANDS]
+    parts = []
+    for name in order:
+        parts.append(f"## heval {name}")
+        if name == "secret":
+            parts.append("Print a new random secret, for SECRET_KEY or PSEUDONYM_KEY. It needs no settings.")
+            continue
+        parts += _command(name, commands[name])
+    return page_of(
+        "Commands",
+        "`heval COMMAND` and, in a checkout, `python manage.py COMMAND` do the same. `heval COMMAND --help` prints what this page says. "
+        "All of Django's commands are there too, such as `createsuperuser`, `changepassword` and `shell`.",
+        *parts,
+    )
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    yield sentence(command.help)
+    parser = command.create_parser("heval", name)
+    usual = {action.dest for action in BaseCommand().create_parser("heval", name)._actions}
+    rows = []
+    for action in parser._actions:
+        if action.dest in usual or action.help == argparse.SUPPRESS:
+            continue
+        what = ", ".join(action.option_strings) or action.metavar or action.dest
+        if action.option_strings and action.nargs != 0:
+            choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+            what += f" {action.metavar or choices}"
+        default = action.default
+        has_default = default not in (None, False, argparse.SUPPRESS, []) and action.option_strings
+        rows.append((code(what), code(default) if has_default else "", sentence(action.help or "")))
+    if rows:
+        yield table(("Argument", "Default", "Meaning"), rows)

@@ -1,0 +1,73 @@
+"""The page of environment variables: read from the code's calls, explained in environment.toml."""
+
+import ast
+
+from .markdown import PACKAGES, ROOT, code, page_of, table, words_of
+
+VARIABLES: dict[str, dict[str, dict[str, str]]] = words_of("environment")
+
+
+def variables_in_code() -> dict[str, str]:
+    """The names of environment variables that the packages read, each with its default as far as the code states one."""
+    found: dict[str, str] = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if (name := _variable(node)) and not found.get(name):
+                    found[name] = _default(node)
+    return found
+
+
+def _variable(node: ast.AST) -> str:
+    """The variable that a call, or ``os.environ[...]``, reads; '' for any other node."""
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
+        key = node.slice
+    elif isinstance(node, ast.Call) and node.args:
+        called = ast.unparse(node.func)
+        is_reading = (
+            called.startswith("env.")
+            and called != "env.LOOPBACK"
+            or called == "secret_of"
+            or called.startswith("os.environ.")
+        )
+        key = node.args[0] if is_reading else None
+    else:
+        return ""
+    is_name = isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isupper()
+    return key.value if is_name else ""
+
+
+def _default(node: ast.AST) -> str:
+    if (
+        not isinstance(node, ast.Call)
+        or not ast.unparse(node.func).startswith("env.")
+        or ast.unparse(node.func) == "env.url"
+    ):
+        return ""
+    return _value_in_words(node.args[1]) if len(node.args) > 1 else ""
+
+
+def _value_in_words(node: ast.AST) -> str:
+    if isinstance(node, ast.IfExp) and ast.unparse(node.test).strip("_").lower().endswith("embedded"):
+        return f"{_value_in_words(node.body)} when embedded, {_value_in_words(node.orelse)} when deployed"
+    if isinstance(node, ast.Constant):
+        return f"`{str(node.value).lower() if isinstance(node.value, bool) else node.value}`"
+    return "`true` where SITE_URL is https" if ast.unparse(node) == "SECURE" else ""
+
+
+def environment_page() -> str:
+    defaults = variables_in_code()
+    parts = []
+    for words, variables in VARIABLES.items():
+        rows = [
+            (code(name), said.get("default") or defaults.get(name, ""), said["meaning"])
+            for name, said in variables.items()
+        ]
+        parts += [f"## {words}", table(("Variable", "Default", "Meaning"), rows)]
+    return page_of(
+        "Environment variables",
+        "heval is configured by its environment alone. A value that is not understood stops the start with a message that names the variable.",
+        "True and false may be written `true`, `yes`, `on`, `1` and `false`, `no`, `off`, `0`. Most variables that heval reads may come from a "
+        "file instead: `SECRET_KEY_FILE=/run/secrets/key` holds the path of a file with the value. The exceptions are HEVAL_HOME and XDG_DATA_HOME.",
+        *parts,
+    )

@@ -1,0 +1,52 @@
+"""Markdown for the reference pages, and the words beside this module that the code has no place for."""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+APPS = ("studies", "annotators", "analysis")
+PACKAGES = ("heval_site", *APPS)
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = (
+    "This page is written by the code: `python -m tools.reference` makes it anew, and a test fails when it is stale."
+)
+
+
+def words_of(name: str) -> dict[str, Any]:
+    """The words of one page, from the file beside this module."""
+    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A Markdown table. Bars inside a cell are escaped, line ends become blanks."""
+    heads = list(heads)
+    lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---' for _ in heads)}|"]
+    lines += [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text.replace("|", "\\|") or " "
+
+
+def facts_list(facts: Iterable[tuple[str, str]]) -> str:
+    """Facts one a line, those that are empty left out."""
+    return "\n".join(f"- {name}: {value}" for name, value in facts if value)
+
+
+def sentence(words: str) -> str:
+    """The words with a capital and a full stop."""
+    words = " ".join(str(words).split())
+    if not words:
+        return ""
+    return words[0].upper() + words[1:] + ("" if words[-1] in ".!?:" else ".")
+
+
+def code(value: Any) -> str:
+    return f"`{value}`" if str(value) else ""
+
+
+def page_of(title: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part), SOURCE]) + "\n"

@@ -1,0 +1,38 @@
+"""Every generated page by its name in the documentation."""
+
+from collections.abc import Callable
+
+from heval_site.docs import FOLDER
+
+from .addresses import urls_page
+from .commands import commands_page
+from .data_model import data_model_page
+from .environment import environment_page
+from .permissions import permissions_page
+from .registries import channels_page, protocols_page, rules_page, scales_page
+from .states import states_page
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/environment": environment_page,
+    "reference/commands": commands_page,
+    "reference/protocols": protocols_page,
+    "reference/channels": channels_page,
+    "reference/exclusion-rules": rules_page,
+    "reference/scales": scales_page,
+    "reference/data-model": data_model_page,
+    "reference/urls": urls_page,
+    "reference/states": states_page,
+    "reference/permissions": permissions_page,
+}
+
+
+def write() -> list[str]:
+    """Write every page that is not fresh; gives their names."""
+    changed = []
+    for name, make in PAGES.items():
+        path, text = FOLDER / f"{name}.md", make()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            changed.append(name)
+    return changed

@@ -1,0 +1,149 @@
+"""The pages of what is registered: protocols, channels, exclusion rules, scales."""
+
+import dataclasses
+from inspect import cleandoc
+from typing import Any
+
+from analysis.exclusions.applied import ALWAYS
+from annotators import channels
+from studies import protocols, rules
+from studies.scales import KINDS, ScaleSpec
+
+from .markdown import code, facts_list, page_of, sentence, table
+
+
+def protocols_page() -> str:
+    parts = []
+    for protocol in sorted(protocols.REGISTRY.values(), key=lambda one: one.slug):
+        parts += [f"## {protocol.slug}: {protocol.label}", sentence(protocol.help)]
+        facts = [
+            ("Template", code(protocol.template)),
+            (
+                "Letters",
+                "one for each system, the same for the whole section"
+                if protocol.labels == "section"
+                else "drawn for each item",
+            ),
+            ("Shows items", "yes" if protocol.has_items else "no: m is 0"),
+            ("A new question is asked as", KINDS[protocol.question_kind][0]),
+            ("Source", protocol.source),
+        ]
+        parts.append(facts_list(facts))
+        if estimands := protocol.estimands(None):
+            parts += [
+                "What a planned comparison may name (the first is the default):",
+                table(("Estimand", "Meaning"), [(code(k), v) for k, v in estimands.items()]),
+            ]
+        parts += _settings(protocol.settings_form)
+    return page_of(
+        "Protocols",
+        "A protocol says what one section shows, asks and estimates. Each is one package or module in `studies/protocols/` and one template. "
+        "To add one, see [Write a protocol](../how-to/write-a-protocol.md).",
+        *parts,
+    )
+
+
+def _settings(form: type | None) -> list[str]:
+    if form is None:
+        return ["It has no settings."]
+    fields = form().fields
+    rows = [(code(name), _initial(field), _about(name, field)) for name, field in fields.items()]
+    return ["Settings:", table(("Setting", "Default", "Meaning"), rows)]
+
+
+def _initial(field: Any) -> str:
+    value = field.initial
+    if callable(value):
+        return "generated"
+    if value in (None, "", []):
+        return "" if field.required else "none"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return code(text) if len(text) <= 40 and "\n" not in text else "a text to begin with"
+
+
+def _about(name: str, field: Any) -> str:
+    words = [sentence(field.label)] if field.label and field.label.replace(" ", "_") != name else []
+    if choices := [(key, label) for key, label in getattr(field, "choices", ()) if key]:
+        words.append("; ".join(f"{code(key)}: {label}" for key, label in choices) + ".")
+    if field.help_text:
+        words.append(sentence(field.help_text))
+    return " ".join(words) or sentence(name.replace("_", " "))
+
+
+def channels_page() -> str:
+    parts = []
+    for channel in sorted(channels.REGISTRY.values(), key=lambda one: one.slug):
+        parts += [f"## {channel.slug}: {channel.label}", sentence(channel.help)]
+        parts.append(
+            "It knows people: who comes twice is recognised."
+            if channel.identifies_people
+            else "It knows nobody: a person can only come back by the address of their own page, and the report says that identity is unverified."
+        )
+        parts += _settings(channel.settings_form)
+    outcomes = table(("Outcome", "Meaning"), [(code(key), sentence(words)) for key, words in channels.OUTCOMES.items()])
+    return page_of(
+        "Channels",
+        "A channel is a way by which annotators come to a study. A recruitment is one link of one channel, with its own settings. "
+        "To use them, see [Send annotators from any panel](../how-to/send-annotators-from-a-panel.md); to add one, see "
+        "[Write a channel](../how-to/write-a-channel.md).",
+        *parts,
+        "## How a visit may end",
+        outcomes,
+    )
+
+
+def rules_page() -> str:
+    parts = []
+    for rule in sorted(rules.REGISTRY.values(), key=lambda one: one.slug):
+        parts += [f"## {rule.slug}", sentence(rule.label), cleandoc(rule.help)]
+        facts = [
+            ("Applied", "to every study" if rule.slug in ALWAYS else "where the design declares it"),
+            ("Looks at outcomes", "no" if rule.is_outcome_blind else "yes: left out of the recommended estimates"),
+            ("Source", rule.source),
+        ]
+        parts.append(facts_list(facts))
+        if rule.settings_form:
+            parts += _settings(rule.settings_form)
+    return page_of(
+        "Exclusion rules",
+        "A rule says of every submitted assignment `pass`, `fail` or `unknown`. Unknown never excludes. A design declares its rules before the "
+        "first answer, each as *primary* (applied to the headline) or *sensitivity* (shown beside it).",
+        "Every rule sees the answers as they were given, so the order of the rules does not change who is kept.",
+        *parts,
+    )
+
+
+def scales_page() -> str:
+    meanings = {
+        "kind": "One of the scales above.",
+        "minimum": "The lowest value. For `likert` it is 1 where nothing is said.",
+        "maximum": "The highest value. For `likert` it is the number of labels, or 5.",
+        "low": "Words at the low end.",
+        "middle": "Words in the middle.",
+        "high": "Words at the high end; beside the box of an `acknowledgement`.",
+        "labels": "Words for every point, from the lowest.",
+        "options": "Answers to choose from: `key`, `label`, and `screens_out` for an answer that ends a screening section's visit.",
+        "minimum_length": "Characters that a text needs.",
+        "maximum_length": "Characters that a text may have.",
+        "is_long": "Whether the box has several lines.",
+        "is_best_first": "Whether points stand from best to worst.",
+    }
+    rows = [(code(kind), sentence(words), code(column)) for kind, (words, column) in KINDS.items()]
+    parts = [(code(one.name), code(_plain(one.default)), meanings[one.name]) for one in dataclasses.fields(ScaleSpec)]
+    return page_of(
+        "Scales",
+        "A question is answered on a scale. In the admin a form writes it; in files and over REST it is a JSON object such as "
+        '`{"kind": "likert", "maximum": 5, "low": "bad", "high": "good"}`.',
+        table(("Kind", "What is given", "Stored in"), rows),
+        "## Keys of a scale",
+        table(("Key", "Default", "Meaning"), parts),
+        "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. What is stored is the number that was given.",
+        "A number may be typed as people write it: `70`, `+70`, `70.0`, `70,0`, with the digits of any script, and with `%` where the field has that unit. "
+        "Stored is the number. `70.5` and `1,000` are refused, and the message says why.",
+        "Answers that are chosen have keys, where an annotator switches on *Answer with number keys*: the key is written beside the answer. It is the "
+        "number of the point, or the answer's place where points have no numbers; a point such as 10 or -1 has no key. Enter sends the page.",
+    )
+
+
+def _plain(value: Any) -> str:
+    return "" if value in ("", ()) else str(value).lower() if isinstance(value, bool) else str(value)

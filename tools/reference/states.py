@@ -1,0 +1,28 @@
+"""The page of states, of studies and of assignments, in the words of states.toml."""
+
+from annotators.models import Assignment
+from studies.models import Study
+
+from .markdown import code, page_of, sentence, table, words_of
+
+
+def states_page() -> str:
+    words = words_of("states")
+    trust = [(code(key), sentence(label.partition(": ")[2])) for key, label in Assignment.Trust.choices]
+    stages = [(stage["name"], stage["stored"], stage["meaning"]) for stage in words["stages"]]
+    return page_of(
+        "States of a study and of an assignment",
+        "How one state leads to the next is told in [The life of a study](../explanation/life-of-a-study.md).",
+        "## A study",
+        table(("State", "What holds"), [(code(state), words["study"][state]) for state in Study.State.values]),
+        "A draft or a closed study can be archived, which takes it out of the list and can be undone.",
+        "## An assignment",
+        "The stage of an assignment is not a column; it follows from its times.",
+        table(("Stage", "How it is stored", "What it means"), stages),
+        "## Why a place was released",
+        table(("Reason", "What happened"), [(code(key), words["releases"][key]) for key in Assignment.Released.values]),
+        "## Where answers come from",
+        table(("Origin", "Meaning"), [(code(key), words["origins"][key]) for key in Assignment.Origin.values]),
+        "## How sure it is who answered",
+        table(("Trust", "Meaning"), trust),
+    )
