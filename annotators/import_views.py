@@ -12,7 +12,6 @@ from studies.access import Action, get_study
 from studies.declared import SettingsRefused
 from studies.import_views import page
 from studies.importing import uploads, work
-from studies.importing.uploads import UploadRefused
 
 from .importing import Options, refusal
 
@@ -54,7 +53,7 @@ def import_answers(request, code):
                 file.chunks(), file.name, study=study.pk, user=request.user.pk, options=options.as_json(), kind="answers"
             )  # fmt: skip
             work.start(study, upload, request.user, is_confirmed=False)
-        except (UploadRefused, lifecycle.NotNow) as refused:
+        except lifecycle.NotNow as refused:
             form.add_error("file", str(refused))
         else:
             return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))

@@ -3,18 +3,19 @@
 import logging
 
 from studies import jobs, lifecycle
+from studies.lifecycle import NotNow
 from studies.models import Study
 
 from . import assign, monitor, settle
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
-from .panels import news, reconcile, secrets
+from .panels import news, reconcile
 from .panels import work as panel_work
 from .pay import keeping
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(panel_work.KIND, readable=(secrets.NoService,), exclusive=True)(panel_work.work)
-jobs.register(news.KIND, readable=(secrets.NoService,), exclusive=True)(news.work)
+jobs.register(panel_work.KIND, readable=(NotNow,), exclusive=True)(panel_work.work)
+jobs.register(news.KIND, readable=(NotNow,), exclusive=True)(news.work)
 
 
 @jobs.every(panel_work.OPEN_EVERY)

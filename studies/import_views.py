@@ -18,9 +18,8 @@ from .blueprints import BLUEPRINTS, BY_SLUG, draft_of
 from .bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
 from .importing import uploads, work
 from .importing.report import Report
-from .importing.uploads import UploadRefused
 from .models import Job, Study
-from .preparation import PromptInUse, prepare, preview
+from .preparation import prepare, preview
 from .preparation_form import PreparationForm
 from .stimuli import SettingsRefused
 
@@ -127,7 +126,7 @@ def import_stimuli(request, code):
                 file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
             )  # fmt: skip
             work.start(study, upload, request.user, is_confirmed=False)
-        except (UploadRefused, lifecycle.NotNow) as refused:
+        except lifecycle.NotNow as refused:
             form.add_error("file", str(refused))
         else:
             return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
@@ -215,7 +214,7 @@ def preparation(request, code):
                     fault = "The settings or the study changed since you looked. This is what would happen now."
         except SettingsRefused as refused:
             form.add_error(None, str(refused))
-        except (PromptInUse, lifecycle.NotNow) as refused:
+        except lifecycle.NotNow as refused:
             fault, report = str(refused), None
     status = 400 if form.errors else 409 if fault else 200
     return page(request, "import_preparation", study, status, form=form, seen=seen, report=report, fault=fault)

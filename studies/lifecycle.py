@@ -34,10 +34,10 @@ AMENDED_WHEN = (
 
 
 class NotNow(Exception):
-    """The study is not in a state for this; the message is for the researcher."""
+    """What somebody asked for is refused, and nothing has changed; the message is for them. The root of all such refusals."""
 
 
-class NotReady(Exception):
+class NotReady(NotNow):
     """Problems stand against a launch: ``problems`` lists them."""
 
     def __init__(self, found: list[Problem]):

@@ -9,38 +9,35 @@ from django.db import transaction
 from django.db.models import Max
 
 from .draw import content_of
+from .lifecycle import NotNow
 from .models import TEST_NUMBERS, Expected, Exposure, Item, Output, Section
 from .protocols import REGISTRY
-
-
-class PracticeRefused(ValueError):
-    """These outputs make no practice item of this section; the message is for the researcher."""
 
 
 @transaction.atomic
 def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "") -> Item:
     """An item of these outputs of one prompt, in this order. The protocol says what it should be answered."""
     if section.purpose != Section.Purpose.TRAINING:
-        raise PracticeRefused("Practice items belong to training sections.")
+        raise NotNow("Practice items belong to training sections.")
     if not outputs:
-        raise PracticeRefused("Choose a text.")
+        raise NotNow("Choose a text.")
     prompts = {output.prompt_id for output in outputs}
     if len(prompts) > 1:
-        raise PracticeRefused("The texts of one practice item answer one prompt.")
+        raise NotNow("The texts of one practice item answer one prompt.")
     if len({output.pk for output in outputs}) < len(outputs):
-        raise PracticeRefused("Choose two different texts.")
+        raise NotNow("Choose two different texts.")
     authors = [(output.system.name, output.system.is_human) for output in outputs]
     try:
         truths = REGISTRY[section.protocol].practice(section, authors)
     except ValueError as refused:
-        raise PracticeRefused(str(refused)) from None
+        raise NotNow(str(refused)) from None
     if not truths:
-        raise PracticeRefused("This protocol has no practice items: nothing says what they should be answered.")
+        raise NotNow("This protocol has no practice items: nothing says what they should be answered.")
     questions = {question.key: question for question in section.questions.all()}
     (prompt,) = prompts
     content = content_of(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
     if section.items.filter(content=content).exists():
-        raise PracticeRefused("There is such a practice item already.")
+        raise NotNow("There is such a practice item already.")
     numbers = section.items.filter(number__lt=TEST_NUMBERS).aggregate(last=Max("number"))
     item = Item.objects.create(
         study_id=section.study_id, section=section, number=(numbers["last"] or 0) + 1, prompt_id=prompt,

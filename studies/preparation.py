@@ -22,10 +22,6 @@ KEPT_EXAMPLES = 10
 CHUNK = 500
 
 
-class PromptInUse(Exception):
-    """A prompt that a filter drops lies in a ready-made batch or another item; the message names it."""
-
-
 @dataclass(frozen=True)
 class Example:
     """A text before and after, for a person to judge."""
@@ -92,7 +88,7 @@ def preview(study: Study, settings: object) -> PreparationReport:
 
 @transaction.atomic
 def prepare(study: Study, settings: object, by: Any = None) -> PreparationReport:
-    """Prepare a draft's stimuli as declared. Raises SettingsRefused, NotNow or PromptInUse; then nothing has changed."""
+    """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
         raise lifecycle.NotNow("Stimuli can be prepared in a draft alone; clone the study.")
@@ -151,7 +147,7 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
             .order_by("prompt__key")
         )
         if used:
-            raise PromptInUse(
+            raise lifecycle.NotNow(
                 f"The prompt {used[0]} would be left out, but items were made of it (ready-made batches, training, tests). "
                 "Remove those first, or filter the prompts before they are placed."
             )

@@ -5,7 +5,7 @@ from .importing import work  # noqa: F401 - it registers the import
 from .models import Job
 
 
-@jobs.register("launch", exclusive=True, readable=(lifecycle.NotReady, lifecycle.NotNow))
+@jobs.register("launch", exclusive=True, readable=(lifecycle.NotNow,))
 def launch(job: Job, progress: jobs.Progress) -> dict:
     """Freeze the design and draw the batches. A second attempt finds the study launched and changes nothing."""
     study = job.study

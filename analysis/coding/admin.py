@@ -241,11 +241,11 @@ class CodingSampleAdmin(OfferedFilters):
                     int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 6 else -1,
                 )
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_code", args=[sample.pk]))
-            except record.CodingRefused as refused:
-                error, chosen = str(refused), frozenset(labels)
             except record.CodingConflict:
                 error = "This item was coded again in another window. Below is what you just chose; send it once more if it holds."
                 chosen = frozenset(labels)
+            except NotNow as refused:
+                error, chosen = str(refused), frozenset(labels)
         return self._item_page(request, sample, seat, said, items, item, chosen, is_none, error)
 
     def _item_page(self, request, sample, seat, said, items, item, chosen, is_none, error):

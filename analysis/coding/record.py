@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 
 from studies.access import Action, people_who_may
+from studies.lifecycle import NotNow
 
 from .codebook import Codebook
 from .models import Coding, CodingItem, CodingSample
@@ -14,11 +15,7 @@ from .sampling import standing_items
 ADJUDICATOR = 3
 
 
-class CodingRefused(ValueError):
-    """This cannot be stored as a coding; the message is for the coder."""
-
-
-class CodingConflict(Exception):
+class CodingConflict(NotNow):
     """The item was coded again meanwhile, from another window."""
 
 
@@ -61,16 +58,16 @@ def items_for(sample: CodingSample, seat: int, said: Mapping[int, Mapping[int, G
 def code(item: CodingItem, user, labels: list[str], is_none: bool, seen: int) -> Coding | None:
     """Store a coding, or a revision of it. ``seen``: the revision that the coder looked at, 0 for none.
 
-    None where nothing is new. Raises CodingRefused or CodingConflict.
+    None where nothing is new. Raises NotNow.
     """
     known = Codebook.from_json(item.sample.codebook).keys
     if strange := [label for label in labels if label not in known]:
-        raise CodingRefused(f"The codebook has no label “{strange[0][:40]}”.")
+        raise NotNow(f"The codebook has no label “{strange[0][:40]}”.")
     chosen = [label for label in known if label in labels]
     if chosen and is_none:
-        raise CodingRefused("Give labels, or say that none applies; not both.")
+        raise NotNow("Give labels, or say that none applies; not both.")
     if not chosen and not is_none:
-        raise CodingRefused("Give at least one label, or say that none applies.")
+        raise NotNow("Give at least one label, or say that none applies.")
     last = item.codings.filter(coder=user).order_by("revision").last()
     if (last.revision if last else 0) != seen:
         raise CodingConflict

@@ -9,6 +9,7 @@ from django.urls import path, reverse
 
 from studies.access import Action, get_row
 from studies.admin import acts
+from studies.lifecycle import NotNow
 from studies.models import Job
 
 from ..channels import OUTCOMES, REGISTRY
@@ -21,7 +22,6 @@ from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, 
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
 from ..panels.publishing import (
-    CannotPublish,
     cost_of,
     hindrances,
     link_of,
@@ -267,7 +267,7 @@ class PanelPages:
     def _published(self, request, recruitment, wanted) -> bool:
         try:
             publish(recruitment, request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
-        except CannotPublish as words:
+        except NotNow as words:
             messages.warning(request, str(words))
             return False
         work.ask_soon(recruitment, request.user)

@@ -11,6 +11,7 @@ from django.urls import path, reverse
 from studies.access import Action, get_study
 from studies.admin import acts
 from studies.admin.access import may
+from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
 from ..models import Payment, Recruitment
@@ -96,7 +97,7 @@ class PayPages:
             else:
                 try:
                     messages.success(request, self._done(request, recruitment))
-                except book.NotPaid as words:
+                except NotNow as words:
                     messages.warning(request, str(words))
                 return self._here(pk)
         return acts.render(
@@ -116,7 +117,7 @@ class PayPages:
             return None
 
     def _done(self, request, recruitment) -> str:
-        """What was done, in words. Raises NotPaid."""
+        """What was done, in words. Raises NotNow."""
         if "settle" in request.POST:
             told = book.settle(recruitment, request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
@@ -126,7 +127,7 @@ class PayPages:
                     recruitment, service_of(recruitment).can, _amount(request.POST.get("total", "")), request.user
                 )
             except NoService as words:
-                raise book.NotPaid(str(words)) from None
+                raise NotNow(str(words)) from None
             work.ask_soon(recruitment, request.user)
             return f"{n} ordered at the panel. Load this page again in a moment."
         ticked = {
@@ -140,7 +141,7 @@ class PayPages:
             rows = [row for row in _unsent(recruitment) if row.pk in ticked]
             extras = [book.Extra(row.assignment, row.amount, UNSEEN) for row in rows]
             return f"{book.add(recruitment, extras, Payment.Kind.COMPENSATION, request.user)} to be paid by hand."
-        raise book.NotPaid("Nothing was asked for.")
+        raise NotNow("Nothing was asked for.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
         may_edit = may(request, Action.PAY, recruitment.study_id)
@@ -196,4 +197,4 @@ def _amount(typed: str) -> Decimal:
     try:
         return Decimal(typed.strip())
     except InvalidOperation:
-        raise book.NotPaid("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None
+        raise NotNow("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None

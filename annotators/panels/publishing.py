@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.urls import reverse
 
+from studies.lifecycle import NotNow
 from studies.models import Study
 
 from ..channels import REGISTRY
@@ -21,10 +22,6 @@ from .pools import lists_for, push
 
 State = PanelOrder.State
 ENDED = (State.DONE, State.REFUSED, State.CANCELLED)
-
-
-class CannotPublish(Exception):
-    """Something stands against publishing now; the words say what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +96,10 @@ def link_of(recruitment: Recruitment) -> str:
 def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
     """Order it: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``. Pressed twice it is one order.
 
-    Raises CannotPublish.
+    Raises NotNow.
     """
     if found := hindrances(recruitment):
-        raise CannotPublish(" ".join(found))
+        raise NotNow(" ".join(found))
     values = wanted | {
         "reward": f"{wanted['reward']:.2f}",
         "url": link_of(recruitment),
@@ -115,7 +112,7 @@ def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
     try:
         return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
-        raise CannotPublish("An order to publish with other values has not ended yet.") from None
+        raise NotNow("An order to publish with other values has not ended yet.") from None
 
 
 def published(recruitment: Recruitment) -> QuerySet[PanelOrder]:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from studies import audit
+from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
 from ..models import Recruitment
@@ -19,7 +20,7 @@ from .models import PanelSecret
 HOOK = "hook"
 
 
-class NoService(Exception):
+class NoService(NotNow):
     """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
 
 

@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
+from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
 from ..models import Assignment, Recruitment, Verdict
@@ -39,10 +40,6 @@ REASONS = {
     Kind.OUTCOME: "What was promised for this way to end.",
     Kind.DIFFERENCE: "The difference to what the study promises.",
 }
-
-
-class NotPaid(Exception):
-    """Nothing was ordered or written down; the words say why."""
 
 
 @dataclass(slots=True)
@@ -349,13 +346,13 @@ def total_of(rows: Iterable[Payment]) -> Decimal:
 
 
 def order(recruitment: Recruitment, can: Collection[str], total: Decimal, by) -> int:
-    """Order what is due at the panel, each once for ever. Raises NotPaid where it comes to another sum than somebody agreed to."""
+    """Order what is due at the panel, each once for ever. Raises NotNow where it comes to another sum than somebody agreed to."""
     with _book(recruitment) as locked:
         rows = list(to_order(locked, can).select_related("assignment"))
         if not rows:
-            raise NotPaid("Nothing is due that could be ordered at the panel.")
+            raise NotNow("Nothing is due that could be ordered at the panel.")
         if total_of(rows) != total:
-            raise NotPaid(f"It comes to {total_of(rows)} now, and {total} was typed. Nothing was ordered.")
+            raise NotNow(f"It comes to {total_of(rows)} now, and {total} was typed. Nothing was ordered.")
         about = submissions_of(rows)
         for row in rows:
             values = {"amount": f"{row.amount:.2f}", "currency": row.currency}

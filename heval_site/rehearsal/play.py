@@ -186,7 +186,7 @@ class Rehearsal:
                 self.recruitment, title=self.study.public_title[:120] or "A study", description=self.study.purpose[:2000] or "A study.",
                 reward=reward, currency=self.currency, minutes=self.study.minutes or 10, places=len(self.people) + 2,
             )  # fmt: skip
-        except publishing.CannotPublish as words:
+        except lifecycle.NotNow as words:
             self.faults.append(f"heval would not publish it: {words}")
             return False
         self._asked()

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_http_methods
 
 from ..access import Action, get_row
 from ..forms import CleanWords, MarkdownArea, RowChoice
-from ..lifecycle import before_launch
+from ..lifecycle import NotNow, before_launch
 from ..models import Expected, Item, Output, Section
-from ..practice import PracticeRefused, delete_practice, make_practice
+from ..practice import delete_practice, make_practice
 from ..protocols import REGISTRY, Protocol
 from . import life, stale
 from .access import count_save, may, row_id
@@ -117,7 +117,7 @@ def _made(request, section, form) -> bool:
             clear(section.study)
         try:
             make_practice(section, form.cleaned_data["outputs"], form.cleaned_data["explanation"])
-        except PracticeRefused as refused:
+        except NotNow as refused:
             form.add_error(None, str(refused))
             return False
         count_save(section.study_id)

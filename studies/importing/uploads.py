@@ -17,16 +17,13 @@ from typing import Any
 
 from django.conf import settings
 
+from ..lifecycle import NotNow
 from ..rows import Limits
 
 MAX_BYTES = Limits().bytes
 KEPT_SECONDS = 24 * 60 * 60
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
-
-
-class UploadRefused(Exception):
-    """A file that is not kept; the message is for the researcher."""
 
 
 @dataclass
@@ -84,7 +81,7 @@ def _record(token: str) -> Path:
 def keep(
     chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any], kind: str = "stimuli"
 ) -> Upload:
-    """Keep a file as it comes in. UploadRefused where it is empty or too large; then nothing stays."""
+    """Keep a file as it comes in. NotNow where it is empty or too large; then nothing stays."""
     token = secrets.token_hex(16)
     name = PurePosixPath(filename.replace("\\", "/")).name
     upload = Upload(
@@ -96,11 +93,11 @@ def keep(
             for chunk in chunks:
                 upload.size += len(chunk)
                 if upload.size > MAX_BYTES:
-                    raise UploadRefused(f"The file has more than {MAX_BYTES:,} bytes.")
+                    raise NotNow(f"The file has more than {MAX_BYTES:,} bytes.")
                 digest.update(chunk)
                 file.write(chunk)
         if not upload.size:
-            raise UploadRefused("The file is empty.")
+            raise NotNow("The file is empty.")
     except BaseException:
         upload.drop_file()
         raise

@@ -10,7 +10,6 @@ from typing import Any
 
 from .. import jobs, lifecycle
 from ..models import Job, Study
-from ..preparation import PromptInUse
 from . import uploads
 from .options import Options
 from .report import Report
@@ -20,7 +19,7 @@ from .writing import Moved
 
 KIND = "import"
 SMALL_BYTES = 2 * 1024 * 1024
-READABLE = (Moved, lifecycle.NotNow, lifecycle.NotReady, PromptInUse, uploads.UploadRefused)
+READABLE = (lifecycle.NotNow,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def _unfinished_writing(upload: Upload) -> Job | None:
 
 def _check(upload: Upload) -> None:
     if not upload.is_as_uploaded():
-        raise uploads.UploadRefused(
+        raise lifecycle.NotNow(
             "The uploaded file is no longer here (files are kept for a day). Upload it once more."
         )
 
@@ -123,7 +122,7 @@ def run(job: Job, progress: jobs.Progress) -> dict:
     """A large import. Run again after a crash it finds what it wrote, and changes nothing."""
     upload = uploads.kept(job.arguments["upload"], job.study_id)
     if upload is None:
-        raise uploads.UploadRefused(
+        raise lifecycle.NotNow(
             "The uploaded file is no longer here (files are kept for a day). Upload it once more."
         )
     is_confirmed = bool(job.arguments["is_confirmed"])

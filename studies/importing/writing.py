@@ -10,6 +10,7 @@ from django.db.models import F, Max
 
 from .. import lifecycle
 from ..draw import content_of
+from ..lifecycle import NotNow
 from ..models import TEST_NUMBERS, Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
 from ..preparation import ORIGINAL
 from .batches import GatheredBatch
@@ -19,7 +20,7 @@ from .standing import standing_of
 CHUNK = 1000
 
 
-class Moved(Exception):
+class Moved(NotNow):
     """The study was changed since the file was looked at."""
 
 

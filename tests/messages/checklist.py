@@ -2,6 +2,7 @@
 
 from studies import lifecycle
 from studies.admin import life
+from studies.lifecycle import NotNow
 from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
 from studies.practice import delete_practice
 from studies.protocols.marks import ERRORS
@@ -231,7 +232,7 @@ def practised(make, change, *outputs):
     """What is said where a practice item cannot be made of these systems' outputs of one prompt."""
 
     def scenario():
-        from studies.practice import PracticeRefused, make_practice
+        from studies.practice import make_practice
 
         study = make()
         change(study)
@@ -239,7 +240,7 @@ def practised(make, change, *outputs):
         prompt = study.prompts.filter(outputs__system__name=outputs[0]).first()
         try:
             make_practice(section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "")
-        except PracticeRefused as refused:
+        except NotNow as refused:
             return [Shown(str(refused))]
         return []
 
@@ -597,7 +598,7 @@ def _all_drawn():
 
 
 def _two_humans():
-    from studies.practice import PracticeRefused, make_practice
+    from studies.practice import make_practice
 
     study = trained()
     other = System.objects.create(study=study, name="another", is_human=True)
@@ -608,7 +609,7 @@ def _two_humans():
     ]
     try:
         make_practice(study.sections.get(purpose="training"), outputs, "")
-    except PracticeRefused as refused:
+    except NotNow as refused:
         return [Shown(str(refused))]
     return []
 

@@ -31,14 +31,14 @@ AREAS = {
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
     "Problem": 0, "Next": 2, "NotNow": 0, "PoolSpent": 0, "SharesRefused": 0, "Moved": 0, "Unreadable": 1, "BadJson": 0, "_BadLine": 0, "_Bad": 1,
-    "_Fault": 0, "fault": 0, "Wrong": 1, "Refused": 1, "UploadRefused": 0, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
-    "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "PracticeRefused": 0, "PromptInUse": 0, "ValidationError": 0, "ValueError": 0,
+    "_Fault": 0, "fault": 0, "Wrong": 1, "Refused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
+    "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
     "say": 1, "_wrong": 1,
 }  # fmt: skip
 METHODS = {
     ("messages", "success"): 1, ("messages", "warning"): 1, ("messages", "error"): 1, ("messages", "info"): 1, ("messages", "add_message"): 2,
     ("self", "message_user"): 1, ("self", "refuse"): 1, ("form", "add_error"): 1, ("self", "add_error"): 1, ("lifecycle", "NotNow"): 0,
-    ("report", "add_finding"): 1, ("uploads", "UploadRefused"): 0, ("forms", "ValidationError"): 0, ("unmet", "append"): 0,
+    ("report", "add_finding"): 1, ("forms", "ValidationError"): 0, ("unmet", "append"): 0,
 }  # fmt: skip
 # Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
 FIELD_ERRORS = {"ValidationError", "add_error"}

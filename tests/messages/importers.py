@@ -17,7 +17,7 @@ from annotators.models import Annotator, Assignment, Response
 from studies import lifecycle
 from studies.archives import ZipLimits, read_zip
 from studies.declared import SettingsRefused
-from studies.importing import Moved, Options, import_file, uploads, work, writing
+from studies.importing import Options, import_file, uploads, work, writing
 from studies.models import Arm, Job, Output, Study, System
 from studies.preparation import Preparation
 from studies.rows import Limits, read_rows
@@ -27,7 +27,7 @@ from tests.studies.test_importers import BAD_FILES, HEAD, lines, long, table, wi
 from .lines import FILE, NOTHING, Shown
 
 BAD = {name: (data, file) for name, data, file, _, _ in BAD_FILES}
-REFUSALS = (lifecycle.NotNow, Moved, SettingsRefused, uploads.UploadRefused)
+REFUSALS = (lifecycle.NotNow, SettingsRefused)
 ROWS, COLUMNS = "studies/rows", "studies/importing/columns"
 BATCHES, PLAN = "studies/importing/batches", "studies/importing/plan"
 ANSWERS = "annotators/importing"

@@ -7,9 +7,10 @@ import pytest
 from annotators.channels import REGISTRY
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitment, Verdict
-from annotators.panels.publishing import CannotPublish, cost_of, hindrances, publish, stop, tasks_of, warnings
+from annotators.panels.publishing import cost_of, hindrances, publish, stop, tasks_of, warnings
 from annotators.panels.secrets import keep
 from studies import jobs, lifecycle
+from studies.lifecycle import NotNow
 from studies.models import Job, Study
 from tests.admin_pages import logged_in
 from tests.builders import draft_study, promised, spa_study, user
@@ -97,7 +98,7 @@ def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
     first = publish(recruitment, **wanted())
     assert publish(recruitment, **wanted()) == first
-    with pytest.raises(CannotPublish, match="has not ended yet"):
+    with pytest.raises(NotNow, match="has not ended yet"):
         publish(recruitment, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
     assert publish(recruitment, **wanted(places=10)).token != first.token
@@ -109,7 +110,7 @@ def test_what_stands_against_publishing_is_told(settings):
     draft = Recruitment.objects.create(study=draft_study(owner=user("owner")), channel="prolific")
     told = " ".join(hindrances(draft))
     assert all(words in told for words in ("No code for those who completed", "not launched", "https://"))
-    with pytest.raises(CannotPublish, match="not launched"):
+    with pytest.raises(NotNow, match="not launched"):
         publish(draft, **wanted())
     assert not PanelOrder.objects.exists()
 

@@ -24,10 +24,11 @@ from annotators.panels import Seen
 from annotators.panels.orders import give, send_due
 from annotators.panels.reconcile import take_in
 from annotators.pay import book
-from annotators.pay.book import Extra, NotPaid, order, settle, to_order
+from annotators.pay.book import Extra, order, settle, to_order
 from annotators.pay.promises import is_less, missing, proposed
 from annotators.work import work_of
 from studies import lifecycle
+from studies.lifecycle import NotNow
 from studies.models import Arm, AuditEvent, Study
 from tests.annotators.test_races import all_at_once
 from tests.builders import panel, promised, spa_study, user
@@ -254,10 +255,10 @@ def test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid(service):
     shown(recruitment, (done, "approved"))
     extra = Extra(done, Decimal("1.20"), "A long explanation.")
     assert [book.add(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
-    with pytest.raises(NotPaid, match=r"It comes to 1\.20 now, and 1\.00 was typed"):
+    with pytest.raises(NotNow, match=r"It comes to 1\.20 now, and 1\.00 was typed"):
         order(recruitment, service.can, Decimal("1.00"), user("owner"))
     assert order(recruitment, service.can, Decimal("1.20"), user("owner")) == 1
-    with pytest.raises(NotPaid, match="Nothing is due"):
+    with pytest.raises(NotNow, match="Nothing is due"):
         order(recruitment, service.can, Decimal("1.20"), user("owner"))
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "ordered")]
     service.faults = ["lost after"]

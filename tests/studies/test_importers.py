@@ -15,7 +15,7 @@ from studies.importing import Moved, Options, import_file, writing
 from studies.importing.report import Report
 from studies.lifecycle import NotNow
 from studies.models import Arm, AuditEvent, Exposure, Output, Placement, Prompt, Study, System
-from studies.preparation import PromptInUse, prepare, preview
+from studies.preparation import prepare, preview
 from tests.builders import add_spa, draft_study, launched, spa_draft
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -823,7 +823,7 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
 
 def test_a_prompt_in_a_batch_is_not_filtered_away(spa, put):
     put(lines([wide("r1", "p1", ada="A", bo="B") | {"prompt_text": "Why?"}]), "b.jsonl", makes_batches=True)
-    with pytest.raises(PromptInUse, match="p1"):
+    with pytest.raises(NotNow, match="p1"):
         prepare(spa, {"prompt_filters": [{"filter": "has_no_question"}]})
     assert spa.prompts.exists()
 

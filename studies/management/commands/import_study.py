@@ -12,10 +12,9 @@ from django.template.defaultfilters import pluralize
 from studies import access, lifecycle
 from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
 from studies.declared import SettingsRefused
-from studies.importing import Moved, Options, Report, import_file, work
+from studies.importing import Options, Report, import_file, work
 from studies.models import Arm, Study
 from studies.named import study_named
-from studies.preparation import PromptInUse
 from studies.rows import is_bundle
 
 PEEKED_BYTES = 256 * 1024
@@ -79,7 +78,7 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from None
         try:
             study, report = self._imported(options["study"], path, how, by, options["dry_run"])
-        except (lifecycle.NotNow, Moved, PromptInUse) as refused:
+        except lifecycle.NotNow as refused:
             raise CommandError(str(refused)) from None
         self._end(report, study, options)
 
@@ -117,7 +116,7 @@ class Command(BaseCommand):
             report = work.IMPORTERS["answers"].read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
             )
-        except (lifecycle.NotNow, lifecycle.NotReady, Moved, SettingsRefused) as refused:
+        except (lifecycle.NotNow, SettingsRefused) as refused:
             raise CommandError(str(refused)) from None
         self._end(report, str(study.code), options)
 

@@ -129,11 +129,11 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
     sample = sample_of(study, coders)
     first, second = sample.items.all()[:2]
     record.code(first, coders[0], [], True, 0)
-    with pytest.raises(record.CodingRefused, match="at least one label, or say that none applies"):
+    with pytest.raises(NotNow, match="at least one label, or say that none applies"):
         record.code(second, coders[0], [], False, 0)
-    with pytest.raises(record.CodingRefused, match="not both"):
+    with pytest.raises(NotNow, match="not both"):
         record.code(second, coders[0], ["grammar"], True, 0)
-    with pytest.raises(record.CodingRefused, match="no label “nonsense”"):
+    with pytest.raises(NotNow, match="no label “nonsense”"):
         record.code(second, coders[0], ["nonsense"], False, 0)
     said = record.given(sample)
     assert said[first.pk][1].labels == frozenset() and second.pk not in said

@@ -11,9 +11,9 @@ from annotators.models import Response
 from annotators.record import Elsewhere, record_page, standing_of
 from annotators.training import parts_of, told_of
 from studies.draw import PoolSpent, drawn_batches
-from studies.lifecycle import draw_more
+from studies.lifecycle import NotNow, draw_more
 from studies.models import Arm, Item, Output, Study
-from studies.practice import PracticeRefused, delete_practice, make_practice
+from studies.practice import delete_practice, make_practice
 from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
 from studies.scales import read_scale
 from tests.builders import add_humanlike, humanlike_draft, launched
@@ -246,13 +246,13 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
     for outputs, words in (
         ([], "Choose a text"), ([human, elsewhere], "one prompt"), ([human, human], "two different"),
     ):  # fmt: skip
-        with pytest.raises(PracticeRefused, match=words):
+        with pytest.raises(NotNow, match=words):
             make_practice(section, outputs)
-    with pytest.raises(PracticeRefused, match="training sections"):
+    with pytest.raises(NotNow, match="training sections"):
         make_practice(live(study), [human])
     item = make_practice(section, [machine, human], "why")
     assert item.expected.get().exposure.output == machine
-    with pytest.raises(PracticeRefused, match="already"):
+    with pytest.raises(NotNow, match="already"):
         make_practice(section, [machine, human])
     delete_practice(item)
     assert not Item.objects.filter(pk=item.pk).exists()
