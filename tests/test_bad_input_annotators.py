@@ -397,7 +397,7 @@ def test_a_question_from_a_page_that_is_none_arrives(study, client, page):
 
 def test_a_pause_lets_those_inside_finish_and_turns_others_away_in_words(study, client):
     door, (inside, _, _) = panel(study), at_questions(study)
-    lifecycle.pause(study)
+    lifecycle.pause(study, by=None)
     for response in (client.get(f"/e/{door.key}/?who=new"), client.post(f"/e/{door.key}/?who=new", {"agree": "1"})):
         assert "paused" in words_of(response)
     assert finished(inside).submitted_at and not fresh(inside).is_late
@@ -406,7 +406,7 @@ def test_a_pause_lets_those_inside_finish_and_turns_others_away_in_words(study, 
 
 def test_after_the_grace_period_work_is_kept_as_late_and_the_code_is_given(study, client):
     in_time, late = (at_questions(study, person)[0] for person in ("in time", "late"))
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert tasks.end_grace_periods() == 0
     assert not finished(in_time).is_late
     hours = timedelta(hours=3)
@@ -435,8 +435,8 @@ def test_a_clock_that_jumps_loses_no_answer_and_makes_no_negative_time(study, cl
     assignment = finished(assignment)
     assert assignment.submitted_at >= assignment.started_at and not assignment.is_late
     assert all(visit.recorded_at >= visit.shown_at for visit in PageVisit.objects.filter(assignment=assignment))
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
 
@@ -499,8 +499,8 @@ def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
     assert assign.sweep() == 11
     run_out(Assignment.objects.all())
     assert assign.sweep() == 0
-    lifecycle.close(crowd)
-    lifecycle.finish(crowd)
+    lifecycle.close(crowd, by=None)
+    lifecycle.finish(crowd, by=None)
     assert assign.sweep() == 49
 
 

@@ -57,8 +57,8 @@ def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):
     door = panel(study)
     for number in range(8):
         assert Robot(address(study, f"w{number}", door), reader, number).play() == "Thank you"
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

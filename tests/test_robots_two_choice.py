@@ -50,7 +50,7 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
             settle_everywhere(), look_everywhere(), jobs.run_waiting()
     study = Study.objects.get(pk=study.pk)
     assert study.state == "closing", study.state
-    lifecycle.finish(study)
+    lifecycle.finish(study, by=None)
     result = build_report(study, {"resamples": 199})
     assert not result["problems"], result["problems"]
     (row,) = next(one for one in result["tables"] if one["name"] == "choices")["rows"]

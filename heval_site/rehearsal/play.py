@@ -149,7 +149,7 @@ class Rehearsal:
             return chosen
         few = "The study has fewer places than this rehearsal has people: "
         try:
-            lifecycle.draw_more(self.study, missing)
+            lifecycle.draw_more(self.study, missing, by=None)
         except lifecycle.NotNow as words:
             staying_away = [n for n, role in enumerate(chosen) if role.takes_place][-missing:]
             left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))

@@ -50,8 +50,8 @@ def body_of(answer) -> bytes:
 
 
 def close(study):
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
 
 
 def closed_study(owner, people=2, **options) -> Study:

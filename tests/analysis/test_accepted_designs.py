@@ -251,7 +251,7 @@ def refused(study):
 
 def played(study, planned):
     """Robots answer an accepted study; gives whether its planned comparison was side by side."""
-    study = lifecycle.launch(study, acknowledged=warnings_of(study))
+    study = lifecycle.launch(study, acknowledged=warnings_of(study), by=None)
     simulate_answers(study, TARGET, rng=random.Random(1), crowd=Crowd(screened_out=0))
     checked_workload(study)
     return checked_estimate(study, planned)

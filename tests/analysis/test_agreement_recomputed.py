@@ -38,8 +38,8 @@ def study():
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
         settle.settle(study)
         n += 1
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -84,8 +84,8 @@ def labelled():
     for n in range(27):
         made = choosing(study, f"p{n}", lambda item: rng.choice(["beta"] * 13 + ["alpha"] * 7 + [TIE]))
     exclude([made], "technical", user("owner"))
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -224,9 +224,9 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
     for path in ("assignments/", "progress/", "exports/assignments.csv", "responses/?origin=test,robot"):
         assert api.get(f"studies/{study.code}/{path}").status_code == 200, path
     assert api.get(f"studies/{study.code}/responses/?origin=robot,live").status_code == 403
-    lifecycle.pause(study)
+    lifecycle.pause(study, by=None)
     assert seen() == [403] * len(OUTCOMES)
-    lifecycle.unblind(study)
+    lifecycle.unblind(study, by=None)
     assert seen() == [200] * len(OUTCOMES)
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
     (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
     address = f"studies/{study.code}/jobs/{made.code}/file/"
     assert api_of(owner).get(address).status_code == 403
-    lifecycle.unblind(study)
+    lifecycle.unblind(study, by=None)
     assert body_of(api_of(owner).get(address)) == b"PAR1"
 
 
@@ -256,10 +256,10 @@ def test_a_coder_is_told_of_a_study_what_annotators_read(owner):
 
 def test_a_closing_study_hides_its_outcomes_and_a_closed_one_shows_them(owner):
     study = spa_study(owner)
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     api = api_of(owner)
     assert api.get(f"studies/{study.code}/responses/").status_code == 403
-    lifecycle.finish(study)
+    lifecycle.finish(study, by=None)
     assert api.get(f"studies/{study.code}/responses/").status_code == 200
 
 

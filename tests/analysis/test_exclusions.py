@@ -267,7 +267,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
         builders.launched(study)
     # Answers that were given elsewhere are analysed by the same rules.
     with pytest.raises(lifecycle.NotReady, match="rule"):
-        lifecycle.freeze(study)
+        lifecycle.freeze(study, by=None)
 
 
 @pytest.mark.django_db

@@ -49,8 +49,8 @@ def study():
     first, second = exclude([made[2], made[9]], "technical", owner)
     reverse_exclusion(second, owner)
     exclude([made[9], made[10]], "other", owner, note="said so")
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.unblind(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.unblind(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

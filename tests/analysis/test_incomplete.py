@@ -40,7 +40,7 @@ def test_who_came_after_an_item_was_retired_owes_no_answer_to_it():
     study = choice_study(prompts=8, m=4, target_n=4, annotators_per_batch=2, settings={"strategy": "any"})
     first, other = (choosing(study, person, lambda item: "beta") for person in "ab")
     item = Item.objects.filter(placements__batch=first.batch).order_by("number").first()
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text")
+    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
     late = {one.batch_id: one for one in (choosing(study, person, lambda item: "beta") for person in "cd")}
     counts = {one.pk: one.responses.count() for one in (first, other, *late.values())}
     assert counts[late[first.batch_id].pk] == 3 and sorted(counts.values()) == [3, 4, 4, 4]

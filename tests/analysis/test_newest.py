@@ -36,7 +36,7 @@ def plan(study, x=None, y=None, **columns):
 
 def amended(study):
     question = Question.objects.filter(section__study=study).order_by("pk").first()
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint")
+    lifecycle.amend(Study.objects.get(pk=study.pk), {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None)
 
 
 def collected(study, early=EARLY, late=LATE):
@@ -45,8 +45,8 @@ def collected(study, early=EARLY, late=LATE):
     amended(study)
     for n in range(early, early + late):
         play(study, n)
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

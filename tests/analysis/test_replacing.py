@@ -87,10 +87,10 @@ def test_a_place_opened_by_hand_is_not_opened_again():
 def test_nothing_is_opened_while_a_study_is_paused_or_closed():
     study = study_of(target_kind="kept")
     answer(study, 1, seconds=1)
-    lifecycle.pause(study)
+    lifecycle.pause(study, by=None)
     assert tasks.replace_who_left() == 0
     assert replacing.replace(study) == 0
-    lifecycle.resume(study)
+    lifecycle.resume(study, by=None)
     assert tasks.replace_who_left() == 1
 
 

@@ -28,8 +28,8 @@ BANNED = (
 
 
 def closed(study):
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -212,7 +212,7 @@ def test_outcomes_are_hidden_while_a_study_collects():
     )
     assert result["flow"]["submitted"] == 6
     assert not result["confirmatory"]["is_confirmatory"]
-    lifecycle.unblind(study, reason="a look")
+    lifecycle.unblind(study, reason="a look", by=None)
     result = report(study)
     assert not result["outcomes"]["is_hidden"] and pairs(result)
     closed(study)
@@ -254,7 +254,7 @@ def test_the_result_without_earlier_versions_stands_beside_it():
     study = spa_study(target_n=20, with_rating=False)
     answer(study, 8, percent=lambda person, x, y: 80 if x > y else 20 + person)
     question = Question.objects.filter(section__study=study, x__isnull=False).first()
-    lifecycle.amend(study, {"question": {question.pk: {"help": "Take your time."}}}, reason="a hint")
+    lifecycle.amend(study, {"question": {question.pk: {"help": "Take your time."}}}, reason="a hint", by=None)
     answer(study, 8, percent=lambda person, x, y: 55 if x > y else 45 + person)
     result = report(closed(study))
     rows = table(result, "versions")["rows"]

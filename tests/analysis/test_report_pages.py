@@ -35,8 +35,8 @@ def finished(owner, n=12, **options):
         percent=lambda person, x, y: 70 + person if x > y else 35,
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -226,8 +226,8 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     draft.contrasts.all().delete()
     study = launched(draft, owner)
     answer(study, 2, percent=lambda person, x, y: 50)
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), QUICK, owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()

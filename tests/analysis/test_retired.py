@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 
 
 def retire(study, item):
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text")
+    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
 
 
 def closed(study):
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -208,7 +208,7 @@ def test_labels_of_other_pairs_are_not_among_those_that_are_left():
 def test_a_paused_study_may_decide_and_a_closed_one_is_left_alone():
     study = choice_study(target_n=40, prompts=200, m=5)
     many(study, 12, 0.95)
-    lifecycle.pause(now(study))
+    lifecycle.pause(now(study), by=None)
     assert look(now(study))["is_over"] and now(study).state == "closing"
     assert look(now(study)) == {"looks": [], "is_over": True}
 

@@ -147,7 +147,7 @@ def test_no_page_about_annotators_names_a_system(client, study):
 
 
 def test_queries_do_not_grow_with_people(client, study, owner):
-    lifecycle.draw_more(study, 2)
+    lifecycle.draw_more(study, 2, by=None)
 
     def queries(url):
         with CaptureQueriesContext(connection) as context:
@@ -258,7 +258,7 @@ def test_a_batch_that_waits_is_opened_before_a_copy_is_made(study, owner):
 
 def test_places_of_a_closed_study_are_not_opened(study, owner):
     done = players.submitted(study, "1")
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     with pytest.raises(NotNow, match="launched or paused"):
         reopen_places(study, [done], owner)
     assert exclude([done], "too_fast", owner)  # leaving out is possible for ever
@@ -342,8 +342,8 @@ def test_codes_of_nobody_are_refused_with_words(client, study, codes):
 
 def test_a_closed_study_without_a_link_does_not_ask_for_one(client, study):
     assert "nobody can come" in collecting(client, study).content.decode()
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     page = collecting(client, study).content.decode()
     assert "nobody can come" not in page and "No link was made" in page
 

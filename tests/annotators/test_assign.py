@@ -68,7 +68,7 @@ def test_the_batch_claimed_least_comes_first_then_the_lowest_number():
 
 def test_places_beyond_open_to_are_not_given():
     study = spa_study(target_n=2)
-    lifecycle.draw_more(study, 1)
+    lifecycle.draw_more(study, 1, by=None)
     assert study.batches.count() == 3
     models_open_to = Study.objects.get(pk=study.pk).open_to
     Study.objects.filter(pk=study.pk).update(open_to=2)
@@ -133,11 +133,11 @@ def test_several_batches_a_person_up_to_the_limit():
 
 def test_paused_and_closed_give_nothing(study):
     inside = claimed(study, "a")
-    lifecycle.pause(study)
+    lifecycle.pause(study, by=None)
     assert claim(study, "b").outcome == "paused" and claim(study, "a").assignment.pk == inside.pk
-    lifecycle.resume(study)
+    lifecycle.resume(study, by=None)
     assert claim(study, "b").outcome == "claimed"
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert claim(study, "c").outcome == "closed"
 
 
@@ -205,9 +205,9 @@ def test_the_raw_id_is_stored_enciphered_alone():
 
 def test_a_cap_is_never_passed(study):
     assert study.cap == 3
-    lifecycle.draw_more(study, 1)
+    lifecycle.draw_more(study, 1, by=None)
     with pytest.raises(lifecycle.NotNow, match="capped at 3"):
-        lifecycle.draw_more(study, 1)
+        lifecycle.draw_more(study, 1, by=None)
     assert Batch.objects.filter(study=study).aggregate(n=Sum("wanted"))["n"] == 3
 
 

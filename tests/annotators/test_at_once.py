@@ -113,7 +113,7 @@ UNUSUAL = {
     "withdrawn": lambda a: assign.withdraw(a),
     "submitted": lambda a: Assignment.objects.filter(pk=a.pk).update(submitted_at=F("started_at") + timedelta(seconds=1)),
     "of another seed": lambda a: Assignment.objects.filter(pk=a.pk).update(seed=F("seed") + 1),
-    "other times since": lambda a: lifecycle.amend(a.study, {"study": {None: {"idle_seconds": 77}}}, reason="Slower."),
+    "other times since": lambda a: lifecycle.amend(a.study, {"study": {None: {"idle_seconds": 77}}}, reason="Slower.", by=None),
     "nothing remembered": lambda a: at_once._times.clear(),
 }  # fmt: skip
 
@@ -172,7 +172,7 @@ def test_nobody_and_no_page_are_nothing_usual():
 def test_a_study_that_waits_longer_from_now_on_keeps_the_place_longer():
     study = study_of()
     assignment, sent = at_second_page(study)
-    lifecycle.amend(study, {"study": {None: {"idle_seconds": 7_000}}}, reason="People are slower.")
+    lifecycle.amend(study, {"study": {None: {"idle_seconds": 7_000}}}, reason="People are slower.", by=None)
     assert Client().post(f"/p/{assignment.code}/{KEY}/", sent).status_code == 302
     assert timedelta(seconds=6_900) < kept(assignment) <= timedelta(seconds=7_001)
     # What was read for it is remembered, and the next page is stored at once again.

@@ -100,7 +100,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"))
     assert "stored with another answer" in words(other) and not other.is_written
     with pytest.raises(lifecycle.NotNow):
-        lifecycle.request_launch(study)
+        lifecycle.request_launch(study, by=None)
 
 
 def test_imported_answers_are_told_apart(tmp_path, client):
@@ -212,9 +212,9 @@ def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
 def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
     study = builders.choice_study(by=user())
     if state == "paused":
-        lifecycle.pause(study)
+        lifecycle.pause(study, by=None)
     if state == "closing":
-        lifecycle.close(study)
+        lifecycle.close(study, by=None)
     with pytest.raises(lifecycle.NotNow, match="still collects"):
         import_answers(again(study), written(tmp_path, CHOICES))
     client.force_login(user())
@@ -229,8 +229,8 @@ def test_never_beside_answers_of_the_studys_own(tmp_path):
         study=study, batch=study.batches.first(), annotator=Annotator.objects.create(pool="p", external_id="x"),
         design=study.designs.get(),
     )  # fmt: skip
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     with pytest.raises(lifecycle.NotNow, match="answers of its own"):
         import_answers(again(study), written(tmp_path, CHOICES))
 
@@ -242,7 +242,7 @@ def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
     report = import_answers(study, written(tmp_path, CHOICES))
     assert "There is no scale 'stars'" in words(report) and again(study).is_draft
     with pytest.raises(lifecycle.NotReady):
-        lifecycle.freeze(study)
+        lifecycle.freeze(study, by=None)
 
 
 def test_nothing_is_written_where_the_study_moved_on(tmp_path):

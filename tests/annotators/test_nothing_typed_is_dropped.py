@@ -207,12 +207,12 @@ def release(reason: str, is_taken: bool):
 
 
 def close(assignment: Assignment) -> None:
-    lifecycle.close(assignment.study)
+    lifecycle.close(assignment.study, by=None)
 
 
 def close_and_sweep(assignment: Assignment) -> None:
     close(assignment)
-    lifecycle.finish(assignment.study)
+    lifecycle.finish(assignment.study, by=None)
     assign.sweep()
 
 
@@ -238,7 +238,7 @@ STATES = {
     "withdrawn": lambda a: assign.withdraw(a),
     "submitted": finish,
     "submitted and withdrawn": finish_and_withdraw,
-    "paused": lambda a: lifecycle.pause(a.study),
+    "paused": lambda a: lifecycle.pause(a.study, by=None),
     "closed, in the period of grace": close,
     "closed, and that is over": close_and_sweep,
     **{

@@ -74,11 +74,11 @@ def begun(study, person="w", answers=2, **door):
 
 
 def close(mine):
-    lifecycle.close(Study.objects.get(pk=mine.study_id))
+    lifecycle.close(Study.objects.get(pk=mine.study_id), by=None)
 
 
 def finish(mine):
-    lifecycle.finish(Study.objects.get(pk=mine.study_id))
+    lifecycle.finish(Study.objects.get(pk=mine.study_id), by=None)
 
 
 def give_away(mine):
@@ -124,7 +124,7 @@ HAPPENS = {
     "given away, and closed": [give_away, close, finish],
 }  # fmt: skip
 PAUSED = {
-    f"paused, {words}": [*steps, lambda m: lifecycle.pause(m.study)]
+    f"paused, {words}": [*steps, lambda m: lifecycle.pause(m.study, by=None)]
     for words, steps in HAPPENS.items()
     if close not in steps
 }

@@ -161,7 +161,7 @@ def test_the_closing_is_told_while_one_works_and_after_it_what_becomes_of_the_an
     person.is_true()
     person.types()
     person.is_true()
-    lifecycle.finish(Study.objects.get())
+    lifecycle.finish(Study.objects.get(), by=None)
     person.pass_time(minutes=6)
     person.waits_for("marked as late")
     assert (

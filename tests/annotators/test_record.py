@@ -273,7 +273,7 @@ def test_work_that_comes_late_is_kept_and_marked(study):
 def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
     inside, outside = at_questions(study, "in"), at_questions(study, "out")
     assign.release(outside.pk, "expired")
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert assign.claim_batch(study, assign.annotator_of("panel", "new")).outcome == "closed"
     for assignment in (inside, outside):
         while (key := standing_of(fresh(assignment)).next_key) is not None:

@@ -154,8 +154,8 @@ def finishes_and_leaves(person):
 
 
 def close(study):
-    lifecycle.close(Study.objects.get(pk=study.pk))
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
 
 
@@ -331,9 +331,9 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study):
         "nothing": lambda mine: None,
         "given back": lambda mine: assign.release(mine.pk, Released.EXPIRED),
         "returned": lambda mine: assign.release(mine.pk, Released.RETURNED),
-        "paused": lambda mine: lifecycle.pause(mine.study),
-        "closing": lambda mine: lifecycle.close(mine.study),
-        "closing and given back": lambda mine: (lifecycle.close(mine.study), assign.release(mine.pk, Released.EXPIRED)),
+        "paused": lambda mine: lifecycle.pause(mine.study, by=None),
+        "closing": lambda mine: lifecycle.close(mine.study, by=None),
+        "closing and given back": lambda mine: (lifecycle.close(mine.study, by=None), assign.release(mine.pk, Released.EXPIRED)),
         "closed": lambda mine: close(mine.study),
         "all full": lambda mine: (given_away(mine), Batch.objects.update(claimed=F("wanted"))),
     }

@@ -143,7 +143,7 @@ def test_a_retired_item_and_other_strategies_keep_nobody_waiting():
 def test_a_closed_study_is_not_topped_up():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert settle.settle(study) == 0 and not Batch.objects.filter(origin="top_up").exists()
 
 

@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def closed_long_ago(study, days):
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     before = timezone.now() - timedelta(days=days)
     QuerySet(Study).filter(pk=study.pk).update(launched_at=before, closing_at=before, closed_at=before)
 
@@ -48,7 +48,7 @@ def test_places_go_back_and_grace_periods_end():
     assignment = claimed(study, "a")
     Assignment.objects.filter(pk=assignment.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
     assert tasks.give_back_expired_places() == 1
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert tasks.end_grace_periods() == 0
 
 

@@ -200,7 +200,7 @@ def frozen(make, change):
         study = make()
         change(study)
         try:
-            lifecycle.freeze(study)
+            lifecycle.freeze(study, by=None)
         except lifecycle.NotReady as refused:
             links = life.problem_links(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
@@ -591,7 +591,7 @@ def _all_drawn():
     builders.add_choice(study, m=2)
     study = builders.launched(study)
     try:
-        lifecycle.draw_more(study, 10)
+        lifecycle.draw_more(study, 10, by=None)
     except lifecycle.NotNow as refused:
         return [Shown(str(refused))]
     return []

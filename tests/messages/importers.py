@@ -372,8 +372,8 @@ def with_own_answers():
         study=study, batch=study.batches.first(), annotator=Annotator.objects.create(pool="p", external_id="x"),
         design=study.designs.get(),
     )  # fmt: skip
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     return study
 
 

@@ -33,14 +33,14 @@ def launched(**columns):
 
 def paused():
     study = launched()
-    lifecycle.pause(study)
+    lifecycle.pause(study, by=None)
     return again(study)
 
 
 def closed():
     study = launched()
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     return again(study)
 
 
@@ -50,7 +50,7 @@ def again(study):
 
 def archived():
     study = draft()
-    lifecycle.archive(study)
+    lifecycle.archive(study, by=None)
     return again(study)
 
 
@@ -103,7 +103,7 @@ def closing(inside=0, **columns):
         study = launched(**columns)
         for n in range(inside):
             players.claimed(study, f"person {n}")
-        lifecycle.close(study)
+        lifecycle.close(study, by=None)
         return again(study)
 
     return make
@@ -131,9 +131,9 @@ def excluded(make, **data):
         study = make()
         done = players.submitted(study, "somebody")
         if data.pop("is_paused", False):
-            lifecycle.pause(study)
+            lifecycle.pause(study, by=None)
         if data.pop("is_closed", False):
-            lifecycle.close(study)
+            lifecycle.close(study, by=None)
         sent = {"code": [str(done.code)], "reason": "too_fast", **data}
         page = logged_in(builders.user()).post(reverse("admin:annotators_exclude"), sent, follow=True)
         return [Shown(str(message)) for message in page.context["messages"]]
@@ -142,7 +142,7 @@ def excluded(make, **data):
 
 
 def amend(study, **changes):
-    lifecycle.amend(study, {"study": {None: changes}}, reason="Because.")
+    lifecycle.amend(study, {"study": {None: changes}}, reason="Because.", by=None)
 
 
 def amended(client, study):
@@ -323,7 +323,7 @@ def a_try(study):
 
 
 def all_open(study):
-    lifecycle.draw_more(study, 9)
+    lifecycle.draw_more(study, 9, by=None)
 
 
 def ready_made_study():
@@ -346,16 +346,16 @@ LINES = {
     ],
     f"{LIFE}:freeze": [("Only a draft can be frozen, and the study is launched", "Clone it", refused(launched, lifecycle.freeze))],
     f"{LIFE}:draw_more": [
-        ("Batches can be added while a study is launched or paused, and it is closed", "Clone it", refused(closed, lambda s: lifecycle.draw_more(s, 1))),
-        ("The study is capped at 9 places; 6 are open. You can open at most 3 more", "clone the study", refused(launched, lambda s: lifecycle.draw_more(s, 4))),
-        ("The study is capped at 4 places; 4 are open. You cannot open any more", "clone the study", refused(small_cap, lambda s: lifecycle.draw_more(s, 1))),
+        ("Batches can be added while a study is launched or paused, and it is closed", "Clone it", refused(closed, lambda s: lifecycle.draw_more(s, 1, by=None))),
+        ("The study is capped at 9 places; 6 are open. You can open at most 3 more", "clone the study", refused(launched, lambda s: lifecycle.draw_more(s, 4, by=None))),
+        ("The study is capped at 4 places; 4 are open. You cannot open any more", "clone the study", refused(small_cap, lambda s: lifecycle.draw_more(s, 1, by=None))),
         ("The study's batches were ready-made, and all of them are open", "clone the study", refused(ready_made_study, all_open)),
         ("There are not enough items left for 9 more batches. Batch 3 cannot be filled", "clone it", refused(spent, all_open)),
     ],
     f"{LIFE}:close": [("Only a launched study can be closed, and this one is draft", "You need not do anything", refused(draft, lifecycle.close))],
     f"{LIFE}:_step": [("The study is draft, not launched", "Load its page again", refused(draft, lifecycle.pause))],
     f"{LIFE}:amend": [
-        ("Say why", "the reason is kept", refused(launched, lambda s: lifecycle.amend(s, {}, reason=" "))),
+        ("Say why", "the reason is kept", refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None))),
         ("A launched or paused study can be amended", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
         ("After launch seed cannot be amended", "clone the study", refused(launched, lambda s: amend(s, seed=4))),
         ("Nothing would change", "change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
@@ -443,7 +443,7 @@ LINES = {
     ],
     f"{EXCLUDE}:reopen_places": [
         ("Places can be opened while a study is launched or paused, and it is closing", "Exclude without opening the place again", with_test(
-            lambda s, done: (lifecycle.close(s), exclude([done], "too_fast", builders.user(), reopen=True)))),
+            lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True)))),
         ("The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened", "clone the study", with_test(
             lambda s, done: reopen_places(s, [done], None), make=small_cap)),
     ],
@@ -472,7 +472,7 @@ def _on_record():
 
 
 def _cheaper(study):
-    lifecycle.amend(study, {"arm": {study.arms.get().pk: {"reward": Decimal("0.10")}}}, reason="Because.")
+    lifecycle.amend(study, {"arm": {study.arms.get().pk: {"reward": Decimal("0.10")}}}, reason="Because.", by=None)
 
 
 def _archived_launch():

@@ -31,8 +31,8 @@ def notices(*changes, make=study_of, closes=True, **parameters):
         for change in changes:
             change(study)
         if closes:
-            lifecycle.close(study)
-            lifecycle.finish(study)
+            lifecycle.close(study, by=None)
+            lifecycle.finish(study, by=None)
         found = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, **parameters})
         return [Shown(notice["text"]) for notice in found["notices"]] + [Shown(found["no_conclusion"])]
 
@@ -40,12 +40,12 @@ def notices(*changes, make=study_of, closes=True, **parameters):
 
 
 def amended(study):
-    lifecycle.amend(study, {"study": {None: {"contact": "other@example.org"}}}, reason="A new address.")
+    lifecycle.amend(study, {"study": {None: {"contact": "other@example.org"}}}, reason="A new address.", by=None)
 
 
 def retired(study):
     item = study.items.order_by("pk").first()
-    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="It is broken.")
+    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="It is broken.", by=None)
 
 
 def withdrawn(study):

@@ -146,15 +146,15 @@ def test_more_batches_than_items_names_what_is_missing(owner):
     with pytest.raises(
         lifecycle.NotNow, match=r"capped at 90 places; 9 are open\. You can open at most 81 more\..*clone the study"
     ):
-        lifecycle.draw_more(study, 100)
+        lifecycle.draw_more(study, 100, by=None)
 
 
 # The report
 
 
 def _report_page(study, owner) -> str:
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
     client = logged_in(owner)
     return client.get(reverse("analysis", args=[study.code, 1])).content.decode()

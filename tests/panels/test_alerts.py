@@ -126,7 +126,7 @@ def test_two_quiet_hours_are_said_while_places_are_free(recruitment):
     assert kinds(recruitment) == []  # all four are taken
     PanelTask.objects.filter(pk=task.pk).update(places=9)
     assert kinds(recruitment) == ["quiet"]
-    lifecycle.pause(recruitment.study)
+    lifecycle.pause(recruitment.study, by=None)
     assert kinds(recruitment) == []
 
 

@@ -175,5 +175,5 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/").status_code
         == 404
     )
-    lifecycle.close(recruitment.study)
+    lifecycle.close(recruitment.study, by=None)
     assert REGISTRY["prolific"].bulk([]) == []

@@ -97,8 +97,8 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
     let_in = Assignment.objects.create(
         study=study, annotator=done.annotator, recruitment=recruitment, design=done.design, ordinal=9, released_at=Now(), released_reason="full",
     )  # fmt: skip
-    lifecycle.close(study)
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(study, by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
     assert Assignment.objects.get(pk=late.pk).released_reason == "expired"
     first = settle(recruitment)
@@ -365,8 +365,8 @@ def test_somebody_idle_when_the_study_closes_is_no_fault_of_ours():
     recruitment = promised(panel(study), fault="all")
     idle = half(study, recruitment, "idle", 1)
     Assignment.objects.filter(pk=idle.pk).update(reserved_until=Now() - timedelta(hours=1))
-    lifecycle.close(study)
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.close(study, by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
     settle(recruitment)
     assert not Payment.objects.exists() and not PanelTask.objects.exists() and not PanelSubmission.objects.exists()

@@ -110,9 +110,9 @@ def test_where_nobody_new_may_come_those_at_work_are_still_to_finish():
         Recruitment.objects.filter(pk=link.pk).update(**columns)
         assert still(link) == (1, "2.50")
         Recruitment.objects.filter(pk=link.pk).update(stopped_at=None, closes_at=None)
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert still(link)[0] == 1
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assert still(link) == (0, "0.00")
 
 

@@ -340,7 +340,7 @@ def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client
 def test_an_archived_study_leaves_the_list_and_keeps_its_page(client, study):
     from studies import lifecycle
 
-    lifecycle.archive(study)
+    lifecycle.archive(study, by=None)
     assert study.title not in client.get("/admin/studies/study/").content.decode()
     assert study.title in client.get("/admin/studies/study/?state=archived").content.decode()
     assert client.get(study_url(study)).status_code == 200

@@ -230,7 +230,7 @@ def test_triggers_refuse_raw_sql(sql, study, django_user_model):
 def test_an_amendment_passes_and_is_a_new_version(study):
     question = Question.objects.filter(section__study=study).first()
     design = lifecycle.amend(
-        study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="a typing error"
+        study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="a typing error", by=None,
     )
     assert (design.version, design.reason) == (2, "a typing error")
     assert mismatch(study) == ""

@@ -80,20 +80,20 @@ def test_every_warning_is_acknowledged_by_name():
 def test_each_step_once_and_in_order():
     study = spa_study()
     with pytest.raises(NotNow):
-        lifecycle.launch(study)
+        lifecycle.launch(study, by=None)
     with pytest.raises(NotNow):
-        lifecycle.resume(study)
-    lifecycle.pause(study)
+        lifecycle.resume(study, by=None)
+    lifecycle.pause(study, by=None)
     with pytest.raises(NotNow):
-        lifecycle.pause(study)
-    lifecycle.resume(study)
-    lifecycle.close(study)
+        lifecycle.pause(study, by=None)
+    lifecycle.resume(study, by=None)
+    lifecycle.close(study, by=None)
     for step in (lifecycle.close, lifecycle.pause, lifecycle.resume):
         with pytest.raises(NotNow):
             step(study)
-    lifecycle.finish(study)
+    lifecycle.finish(study, by=None)
     with pytest.raises(NotNow):
-        lifecycle.finish(study)
+        lifecycle.finish(study, by=None)
     assert verbs(study) == ["launch", "pause", "resume", "close", "finish"]
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
@@ -101,7 +101,7 @@ def test_each_step_once_and_in_order():
 
 def test_the_grace_period_ends_by_itself():
     study = spa_study(grace_seconds=3600)
-    lifecycle.close(study)
+    lifecycle.close(study, by=None)
     assert lifecycle.finish_due() == 0
     from datetime import timedelta
 
@@ -115,7 +115,7 @@ def test_the_grace_period_ends_by_itself():
 
 def test_drawing_more_goes_on_where_the_draw_stopped():
     study = spa_study(target_n=4, target_cap=20)
-    lifecycle.draw_more(study, 3)
+    lifecycle.draw_more(study, 3, by=None)
     twin = spa_study(target_n=7, title="twin")
 
     def keys(drawn):
@@ -135,7 +135,7 @@ def test_what_was_drawn_is_counted_before_anybody_comes():
 
     study = spa_study(target_n=6, prompts=40, batches_per_annotator=3)
     assert believed() == Placement.objects.count() > 0
-    lifecycle.draw_more(study, 3)
+    lifecycle.draw_more(study, 3, by=None)
     assert believed() == Placement.objects.count()
 
 
@@ -143,21 +143,21 @@ def test_amendments_make_versions_and_only_some_things_can_be_amended():
     study = spa_study()
     arm = study.arms.get()
     with pytest.raises(NotNow, match="Say why"):
-        lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ")
+        lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ", by=None)
     with pytest.raises(NotNow, match="target_n"):
-        lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer")
+        lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer", by=None)
     for column, value in {"idle_seconds": 5, "public_title": "x" * 300, "grace_seconds": None}.items():
         with pytest.raises(NotNow, match=column.replace("_", " ")):
-            lifecycle.amend(study, {"study": {None: {column: value}}}, reason="no such value")
+            lifecycle.amend(study, {"study": {None: {column: value}}}, reason="no such value", by=None)
     with pytest.raises(NotNow, match="Nothing would change"):
-        lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing")
+        lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing", by=None)
     lifecycle.amend(
-        study, {"study": {None: {"contact": "b@example.org"}}, "arm": {arm.pk: {"reward": 4}}}, reason="moved"
+        study, {"study": {None: {"contact": "b@example.org"}}, "arm": {arm.pk: {"reward": 4}}}, reason="moved", by=None,
     )
     with pytest.raises(NotNow, match="only rise"):
-        lifecycle.amend(study, {"arm": {arm.pk: {"reward": 3}}}, reason="cheaper")
+        lifecycle.amend(study, {"arm": {arm.pk: {"reward": 3}}}, reason="cheaper", by=None)
     item = study.items.first()
-    design = lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="a broken text")
+    design = lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
     assert design.version == 3 and study.items.get(pk=item.pk).retired_in == design and mismatch(study) == ""
     assert json.loads(design.canonical)["retired"] == [[item.section.position, item.number]]
 
@@ -168,7 +168,7 @@ def test_a_retired_item_is_not_shown_to_later_people():
     study = spa_study(target_n=3, prompts=4)
     early = submitted(study, "early", until="s2.read")
     item = study.items.first()
-    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="broken")
+    lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="broken", by=None)
     assert item.pk in {i.id for i in open_page(early)[1].items}
     late = submitted(study, "late", until="s2.read")
     assert late.design.version == 2 and item.pk not in {i.id for i in open_page(late)[1].items}
@@ -181,7 +181,7 @@ def test_words_of_a_page_come_from_the_version_of_the_assignment():
     study = spa_study(target_n=3)
     early = claimed(study, "early")
     question = Question.objects.get(section__study=study, key="fluent")
-    lifecycle.amend(study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="clearer")
+    lifecycle.amend(study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="clearer", by=None)
     late = claimed(study, "late")
     words = [next(iter(open_page(a)[2].values())).text for a in (early, late)]
     assert words == ["Do you read English fluently?", "Do you read English with ease?"]
@@ -215,9 +215,9 @@ def test_unblinding_is_recorded_once():
 def test_archiving_is_for_drafts_and_closed_studies():
     study = spa_study()
     with pytest.raises(NotNow):
-        lifecycle.archive(study)
+        lifecycle.archive(study, by=None)
     draft = spa_draft(title="draft")
-    lifecycle.archive(draft)
+    lifecycle.archive(draft, by=None)
     assert Study.objects.get(pk=draft.pk).archived_at
 
 
@@ -226,7 +226,7 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
 
     study = spa_draft()
     with pytest.raises(NotReady):
-        lifecycle.request_launch(spa_draft(title="bad", contact=""))
+        lifecycle.request_launch(spa_draft(title="bad", contact=""), by=None)
     first = lifecycle.request_launch(study, None, warnings_of(study))
     assert lifecycle.request_launch(study, None, warnings_of(study)).pk == first.pk
     Study.objects.filter(pk=study.pk).update(contact="")  # spoilt before the job runs

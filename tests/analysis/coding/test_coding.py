@@ -235,7 +235,7 @@ def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):
         code_all(sample, coder, lambda i: ["grammar"])
     hidden = build_report(study, {"resamples": 99})
     assert not any(block["name"].startswith("coding") for block in hidden["blocks"])
-    lifecycle.close(study), lifecycle.finish(study)
+    lifecycle.close(study, by=None), lifecycle.finish(study, by=None)
     shown = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert {"coding_agreement_1", "coding_categories_1"} <= {one["name"] for one in shown["tables"]}
     assert shown["problems"] == []

@@ -44,8 +44,8 @@ def study():
 
 
 def closed(study) -> Study:
-    lifecycle.close(study)
-    lifecycle.finish(study)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 

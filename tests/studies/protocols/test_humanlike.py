@@ -106,7 +106,7 @@ def test_more_places_are_drawn_as_if_they_had_been_from_the_start():
     study = humanlike_draft(conditions=("examples",), domains=("news",), target_n=4, target_cap=10)
     whole = drawn_batches(study, 0, 8)
     study = launched(study)
-    draw_more(study, 4)
+    draw_more(study, 4, by=None)
     later = [sorted(b.placements.values_list("item__prompt", flat=True)) for b in study.batches.order_by("number")[4:]]
     practice = dict(study.items.filter(kind="practice").values_list("pk", "prompt"))
     assert later == [sorted(item.prompt or practice[item.item] for _, item in b.items) for b in whole[4:]]

@@ -220,5 +220,5 @@ def test_two_that_agree_or_three_settle_an_item():
 def test_opening_more_places_than_there_are_items_is_refused_in_words():
     study = choice_study(prompts=4, m=2, target_n=2, target_cap=9)
     with pytest.raises(lifecycle.NotNow, match="not enough items left"):
-        lifecycle.draw_more(study, 1)
+        lifecycle.draw_more(study, 1, by=None)
     assert Item.objects.filter(study=study).count() == 4

@@ -22,8 +22,8 @@ FAST = {"resamples": 99}
 def closed(study):
     study = Study.objects.get(pk=study.pk)
     if study.state in ("launched", "paused"):
-        lifecycle.close(study)
-    lifecycle.finish(Study.objects.get(pk=study.pk))
+        lifecycle.close(study, by=None)
+    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
