@@ -94,7 +94,7 @@ def look(study: Study) -> dict[str, Any]:
         with transaction.atomic():
             if _locked(study).state in OPEN:
                 audit.record("decide", study=study, outcomes=found.outcomes())
-                lifecycle.close(study, reason="the stopping rule has decided")
+                lifecycle.close(study, by=None, reason="the stopping rule has decided")
     return found.blind()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.db import models, transaction
 
 from . import access, audit, lifecycle
+from .access import Action, check
 from .models import (
     TEST_NUMBERS,
     Arm,
@@ -26,6 +27,7 @@ from .models import (
     System,
     new_seed,
 )
+from .steps import is_time_for
 
 # Run before a draft is deleted: other apps remove what hangs on it. Filled in their ready().
 before_delete: list[Callable[[Study], None]] = []
@@ -67,6 +69,7 @@ def clone(study: Study, by, title: str = "") -> Study:
 
     Drawn batches are not copied, ready-made ones are, with items made by hand and their expected answers.
     """
+    check(by, Action.CLONE, study)
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
         title=(title or f"Copy of {study.title}")[:200],
@@ -137,14 +140,16 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
     return _copied(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
 
 
-def delete_draft(study: Study, by=None) -> str:
+def delete_draft(study: Study, by) -> str:
     """Delete a draft of which nothing is on record; archive it otherwise. Gives "deleted" or "archived"."""
+    check(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if study.state != Study.State.DRAFT:
+        if not is_time_for("delete draft", study):
             raise lifecycle.NotNow("Only a draft can be deleted. Close this study and archive it instead.")
         if study.audit_events.exists() or study.clones.exists():
-            lifecycle.archive(study, by)
+            if not study.archived_at:
+                lifecycle.archive(study, by)
             return "archived"
         for clear in [*lifecycle.before_launch, *before_delete]:
             clear(study)
@@ -170,8 +175,9 @@ def _delete_design(study: Study) -> None:
         queryset.delete()
 
 
-def restore(study: Study, by=None) -> None:
+def restore(study: Study, by) -> None:
     """Bring an archived study back into the lists."""
+    check(by, Action.ARCHIVE, study)
     with transaction.atomic():
         if not Study.objects.filter(pk=study.pk, archived_at__isnull=False).update(archived_at=None):
             raise lifecycle.NotNow("The study is not archived: it is in the list already.")

@@ -1,4 +1,7 @@
-"""The life of a study: the only writers of ``Study.state``. Every step is one transaction and one line in the audit log."""
+"""The life of a study: the only writers of ``Study.state``. Every step is one transaction and one line in the audit log.
+
+``by`` is the person who acts, and is asked for their permission; None where the site itself acts, or a command of its operator.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,11 +12,13 @@ from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
 from . import audit, sizes
+from .access import Action, check
 from .design import canonical, design_of, problems, sha256_of, unreadable
 from .draw import PoolSpent, drawn_batches, write_batches
 from .guards import amending
 from .models import Batch, Design, Exposure, Item, Output, Placement, Prompt, Study
 from .protocols import Problem
+from .steps import is_time_for
 
 # Run before a study leaves its draft: other apps clear what only a draft may hold (tests). Filled in their ready().
 before_launch: list = []
@@ -31,6 +36,8 @@ AMENDABLE = {
 AMENDED_WHEN = (
     "A launched or paused study can be amended; a draft is simply edited. A closed study does not change: clone it."
 )
+
+State = Study.State
 
 
 class NotNow(Exception):
@@ -60,17 +67,22 @@ def standing_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Pr
     return [problem for problem in problems(study) if problem.is_blocking or problem.key not in accepted]
 
 
-def request_launch(study: Study, by=None, acknowledged: Iterable[str] = ()):
+def _refuse_launched(study: Study) -> None:
+    if study.state not in (State.DRAFT, State.LAUNCHING):
+        raise NotNow(f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more.")
+    if study.archived_at:
+        raise NotNow("The study is archived: bring it back first.")
+
+
+def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
     """Check, and hand the launch to a job. Raises NotReady or NotNow; gives the Job."""
     from . import jobs
 
+    check(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     with transaction.atomic():
         study = _locked(study)
-        if study.state != Study.State.DRAFT:
-            raise NotNow(
-                f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
-            )
+        _refuse_launched(study)
         if found := standing_problems(study, acknowledged):
             raise NotReady(found)
         # One launch at a time; when it failed, the next request is a new one.
@@ -79,10 +91,9 @@ def request_launch(study: Study, by=None, acknowledged: Iterable[str] = ()):
         return jobs.submit("launch", study=study, by=by, request_token=token, acknowledged=acknowledged)
 
 
-def launch(
-    study: Study, by=None, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None
-) -> Study:
+def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None) -> Study:
     """Freeze the design, draw the batches, open the places: all or nothing."""
+    check(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
     for clear in before_launch:  # what tries left is not drawn from; cleared again under the lock
@@ -102,10 +113,7 @@ def launch(
             raise NotReady([Problem(str(spent), spent.field)]) from None
     with transaction.atomic():
         study = _locked(study)
-        if study.state not in (Study.State.DRAFT, Study.State.LAUNCHING):
-            raise NotNow(
-                f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
-            )
+        _refuse_launched(study)
         for clear in before_launch:
             clear(study)
         study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
@@ -123,11 +131,12 @@ def launch(
     return study
 
 
-def freeze(study: Study, by=None) -> Study:
+def freeze(study: Study, by) -> Study:
     """Freeze a draft whose answers were given elsewhere, and close it in the same step: nobody was ever sent to it, nobody will be.
 
     Of the checklist only what an analysis needs must be there.
     """
+    check(by, Action.EDIT, study)
     with transaction.atomic():
         study = _locked(study)
         if study.state != Study.State.DRAFT:
@@ -172,11 +181,12 @@ def at_most(places: int) -> str:
     return f"You can open at most {places} more." if places else "You cannot open any more."
 
 
-def draw_more(study: Study, places: int, by=None) -> int:
+def draw_more(study: Study, places: int, by) -> int:
     """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
+    check(by, Action.RUN, study)
     with transaction.atomic():
         study = _locked(study)
-        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        if not is_time_for("draw more", study):
             raise NotNow(
                 f"Batches can be added while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
@@ -215,20 +225,21 @@ def draw_more(study: Study, places: int, by=None) -> int:
     return places
 
 
-def pause(study: Study, by=None) -> None:
+def pause(study: Study, by) -> None:
     """No new claims; those inside go on."""
     _step(study, by, "pause", Study.State.LAUNCHED, Study.State.PAUSED)
 
 
-def resume(study: Study, by=None) -> None:
+def resume(study: Study, by) -> None:
     _step(study, by, "resume", Study.State.PAUSED, Study.State.LAUNCHED)
 
 
-def close(study: Study, by=None, reason: str = "") -> None:
+def close(study: Study, by, reason: str = "") -> None:
     """No new claims, ever; those inside have the grace period, then the study is closed."""
+    check(by, Action.RUN, study)
     with transaction.atomic():
         study = _locked(study)
-        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        if not is_time_for("close", study):
             raise NotNow(
                 f"Only a launched study can be closed, and this one is {study.state}. You need not do anything."
             )
@@ -243,12 +254,13 @@ def closes_at(study: Study) -> datetime | None:
     return study.closing_at + timedelta(seconds=study.grace_seconds)
 
 
-def finish(study: Study, by=None) -> None:
+def finish(study: Study, by) -> None:
     """End the grace period."""
     _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
 
 
 def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:
+    check(by, Action.RUN, study)
     with transaction.atomic():
         study = _locked(study)
         if study.state != before:
@@ -265,14 +277,14 @@ def finish_due() -> int:
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
         if closes_at(study) < study.now:
             try:
-                finish(study)
+                finish(study, by=None)
                 ended += 1
             except NotNow:  # somebody closed it meanwhile
                 continue
     return ended
 
 
-def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, reason: str = "") -> Design:
+def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reason: str) -> Design:
     """Change what may be changed after launch, with a reason, as a new Design version that later assignments carry.
 
     ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
@@ -280,6 +292,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
     """
     from .models import Arm, Item, Question
 
+    check(by, Action.RUN, study)
     if not reason.strip():
         raise NotNow("Say why: the reason is kept with the new version of the design.")
     querysets = {
@@ -290,7 +303,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
     }
     with transaction.atomic(), amending():
         study = _locked(study)
-        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        if not is_time_for("amend", study):
             raise NotNow(AMENDED_WHEN)
         latest = study.designs.order_by("version").last()
         retired = []
@@ -303,7 +316,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
                 forbidden = set(columns) - AMENDABLE[kind]
                 if forbidden:
                     raise NotNow(f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study.")
-                _refuse_invalid(selected, columns)
+                _refuse_invalid(study if kind == "study" else None, selected, columns)
                 _refuse_lower_pay(selected, columns)
                 selected.update(**columns)
         if retired:
@@ -329,12 +342,15 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by=None, 
     return design
 
 
-def _refuse_invalid(selected, columns) -> None:
+def _refuse_invalid(study: Study | None, selected, columns) -> None:
     """An update of rows asks no validator, so they are asked here."""
     for name, value in columns.items():
         field = selected.model._meta.get_field(name)
         try:
             field.clean(value, None)
+            if study is not None:
+                setattr(study, name, value)
+                study.clean()
         except ValidationError as error:
             raise NotNow(f"{field.verbose_name}: {' '.join(error.messages)}") from None
 
@@ -349,21 +365,27 @@ def _refuse_lower_pay(selected, columns) -> None:
             raise NotNow("Pay can only rise once a study is launched: enter at least what was promised.")
 
 
-def unblind(study: Study, by=None, reason: str = "") -> None:
+def unblind(study: Study, by, reason: str) -> None:
     """Show outcomes by system while the study still collects. From then on its tests are not confirmatory."""
+    check(by, Action.UNBLIND, study)
+    if not reason.strip():
+        raise NotNow("Say why: the report names the reason.")
     with transaction.atomic():
         study = _locked(study)
-        if study.state == Study.State.DRAFT or study.unblinded_at:
+        if not is_time_for("unblind", study):
             raise NotNow("There is nothing to unblind: the study is a draft, or its outcomes are shown already.")
         Study.objects.filter(pk=study.pk).update(unblinded_at=Now())
         audit.record("unblind", study=study, by=by, reason=reason)
 
 
-def archive(study: Study, by=None) -> None:
+def archive(study: Study, by) -> None:
     """Take a draft or a closed study out of the lists."""
+    check(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = _locked(study)
-        if study.state not in (Study.State.DRAFT, Study.State.CLOSED):
+        if study.archived_at:
+            raise NotNow("The study is archived already. You need not do anything.")
+        if not is_time_for("archive", study):
             raise NotNow(
                 f"Close the study first: only a draft or a closed study can be archived, and this one is {study.state}."
             )

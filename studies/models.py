@@ -4,6 +4,7 @@ import secrets
 import uuid
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
@@ -272,6 +273,17 @@ class Study(models.Model):
             raise StudyFrozen("Study.state is written by studies.lifecycle alone")
         if before.state != "draft" and not self.may_change(changed):
             raise StudyFrozen(", ".join(sorted(changed - self.changes_after_launch)))
+
+    def clean(self):
+        found = {}
+        if self.target_n == 0:
+            found["target_n"] = "At least 1; leave it empty where a stopping rule decides."
+        if self.target_n and self.target_cap and self.target_cap < self.target_n:
+            found["target_cap"] = f"The cap ({self.target_cap}) must not be below the target ({self.target_n})."
+        if self.idle_seconds == 0:
+            found["idle_seconds"] = "At least 60 seconds; leave it empty for the default."
+        if found:
+            raise ValidationError(found)
 
     def delete(self, *args, **kwargs):
         Study.objects.filter(pk=self.pk).refuse_if_frozen()

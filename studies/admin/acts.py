@@ -4,6 +4,7 @@ Each act has a page that says what it means, and a form; only the form does it. 
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,8 +21,9 @@ from ..access import Action, get_study, is_researcher
 from ..forms import CleanWords
 from ..markdown import rendered
 from ..models import Job, Study
+from ..steps import is_time_for
 from . import life, words
-from .access import count_save, may
+from .access import may
 
 State = Study.State
 
@@ -61,15 +63,17 @@ class Act:
     name: str
     label: str
     words: tuple[str, ...]
-    states: frozenset[str]
     do: Callable[[Study, Any, dict], tuple[str, str]]
     form: type[forms.Form] = NoFields
     action: Action = Action.RUN
     is_grave: bool = False
-    is_archived: bool | None = False
+
+    @property
+    def step(self) -> str:
+        return {"draw-more": "draw more", "delete": "delete draft"}.get(self.name, self.name)
 
     def is_offered(self, study: Study) -> bool:
-        return study.state in self.states and (self.is_archived is None or bool(study.archived_at) == self.is_archived)
+        return is_time_for(self.step, study)
 
 
 def _pause(study, user, cleaned):
@@ -122,20 +126,19 @@ def _delete(study, user, cleaned):
     return words[done], reverse("admin:studies_study_changelist")
 
 
-ALL = frozenset(State.values)
 ACTS = {
     act.name: act
     for act in (
         Act(
             "pause", "Pause",
             ("Nobody new can come in until you resume. Those inside go on, and keep their places.",),
-            frozenset({State.LAUNCHED}), _pause,
+            _pause,
         ),
-        Act("resume", "Resume", ("Annotators can come in again.",), frozenset({State.PAUSED}), _resume),
+        Act("resume", "Resume", ("Annotators can come in again.",), _resume),
         Act(
             "draw-more", "Open more places",
             ("More batches of the same design are drawn where all are taken. What was drawn before does not change.",),
-            frozenset({State.LAUNCHED, State.PAUSED}), _draw_more, DrawMoreForm,
+            _draw_more, DrawMoreForm,
         ),
         Act(
             "close", "Close",
@@ -144,7 +147,7 @@ ACTS = {
                 "Those inside may finish within the grace period, which is set on the study's page. Then the answers are complete. The study stays "
                 "open for these answers until the end of the grace period, also where nobody is inside.",
             ),
-            frozenset({State.LAUNCHED, State.PAUSED}), _close, OptionalReasonForm, is_grave=True,
+            _close, OptionalReasonForm, is_grave=True,
         ),
         Act(
             "unblind", "Show outcomes now",
@@ -152,7 +155,7 @@ ACTS = {
                 "Outcomes by system are hidden while a study collects, so that nobody stops, adds people or excludes them by what they see.",
                 "From the moment you look, its tests are no longer confirmatory. The report says so, with your reason.",
             ),
-            frozenset({State.LAUNCHED, State.PAUSED, State.CLOSING}), _unblind, ReasonForm, Action.UNBLIND, is_grave=True,
+            _unblind, ReasonForm, Action.UNBLIND, is_grave=True,
         ),
         Act(
             "clone", "Clone",
@@ -160,17 +163,17 @@ ACTS = {
                 "A new draft with the same words, design, systems, prompts and outputs, and a new seed. It has no people: you are its owner.",
                 "Who took part here is kept out of it, unless you change that on its page.",
             ),
-            ALL, _clone, CloneForm, Action.CLONE, is_archived=None,
+            _clone, CloneForm, Action.CLONE,
         ),
         Act(
             "archive", "Archive", ("The study leaves the list. Nothing is lost, and it can be brought back.",),
-            frozenset({State.DRAFT, State.CLOSED}), _archive, action=Action.ARCHIVE,
+            _archive, action=Action.ARCHIVE,
         ),
-        Act("restore", "Bring back", ("The study returns to the list.",), ALL, _restore, action=Action.ARCHIVE, is_archived=True),
+        Act("restore", "Bring back", ("The study returns to the list.",), _restore, action=Action.ARCHIVE),
         Act(
             "delete", "Delete draft",
             ("The draft goes, with its systems, prompts, outputs and tries. If anything of it is on record, it is archived instead.",),
-            frozenset({State.DRAFT}), _delete, action=Action.ARCHIVE, is_grave=True, is_archived=None,
+            _delete, action=Action.ARCHIVE, is_grave=True,
         ),
     )
 }  # fmt: skip
@@ -186,13 +189,11 @@ class Offer:
 def offered(request, study: Study) -> list[Offer]:
     """The acts that this user may do now, for the study's page."""
     offers = []
-    if study.state == State.DRAFT and may(request, Action.LAUNCH, study.pk) and not study.archived_at:
+    if is_time_for("launch", study) and may(request, Action.LAUNCH, study.pk):
         offers.append(Offer("Launch…", reverse("admin:studies_launch", args=[study.pk])))
-    if study.state in (State.LAUNCHED, State.PAUSED) and may(request, Action.RUN, study.pk):
+    if is_time_for("amend", study) and may(request, Action.RUN, study.pk):
         offers.append(Offer("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
-        if act.name == "unblind" and study.unblinded_at:
-            continue
         if act.is_offered(study) and may(request, act.action, study.pk):
             offers.append(Offer(act.label, reverse("admin:studies_act", args=[study.pk, act.name]), act.is_grave))
     return offers
@@ -278,20 +279,13 @@ def launch(request, site, pk):
     acknowledged = [key for key in request.POST.getlist("acknowledge") if key in {one.key for one in warnings}]
     unmet: list[str] = []
     if request.method == "POST":
-        if study.archived_at:
-            unmet.append("The study is archived: bring it back first.")
-        elif not unmet:
-            try:
-                if job is not None:
-                    count_save(study.pk)  # a launch that failed is asked for anew, not looked up
-                job = lifecycle.request_launch(study, request.user, acknowledged)
-                return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
-            except lifecycle.NotReady as refused:
-                unmet += [
-                    one.text if one.is_blocking else f"Please acknowledge: {one.text}" for one in refused.problems
-                ]
-            except lifecycle.NotNow as refused:
-                unmet.append(str(refused))
+        try:
+            job = lifecycle.request_launch(study, request.user, acknowledged)
+            return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
+        except lifecycle.NotReady as refused:
+            unmet += [one.text if one.is_blocking else f"Please acknowledge: {one.text}" for one in refused.problems]
+        except lifecycle.NotNow as refused:
+            unmet.append(str(refused))
     elif request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "POST"])
     context = {
@@ -384,9 +378,15 @@ class AmendForm(CleanWords, forms.Form):
                     row._meta.get_field(column).clean(cleaned[name], row)
                 except forms.ValidationError as refused:
                     self.add_error(name, refused)
-        cap, target = cleaned.get("study-0-target_cap"), self.rows[0][2].target_n
-        if cap and target and cap < target:
-            self.add_error("study-0-target_cap", f"The cap must not be below the target ({target}).")
+        study = copy(self.rows[0][2])
+        for column, value in self.changes().get("study", {}).get(None, {}).items():
+            setattr(study, column, value)
+        try:
+            study.clean()
+        except forms.ValidationError as refused:
+            for column, errors in refused.error_dict.items():
+                if (name := _amended("study", None, column)) in self.fields:
+                    self.add_error(name, errors)
         return cleaned
 
     def groups(self):
@@ -427,7 +427,7 @@ def amend(request, site, pk):
     """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
     study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
-    if study.state not in (State.LAUNCHED, State.PAUSED):
+    if not is_time_for("amend", study):
         messages.warning(request, lifecycle.AMENDED_WHEN)
         return HttpResponseRedirect(home)
     form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)

@@ -68,17 +68,6 @@ class StudyForm(CleanWords, forms.ModelForm):
     def clean_currency(self):
         return self.cleaned_data["currency"].upper()
 
-    def clean(self):
-        cleaned = super().clean() or self.cleaned_data
-        target, cap = cleaned.get("target_n"), cleaned.get("target_cap")
-        if target == 0:
-            self.add_error("target_n", "At least 1; leave it empty where a stopping rule decides.")
-        if target and cap and cap < target:
-            self.add_error("target_cap", f"The cap ({cap}) must not be below the target ({target}).")
-        if cleaned.get("idle_seconds") == 0:
-            self.add_error("idle_seconds", "At least 60 seconds; leave it empty for the default.")
-        return cleaned
-
 
 class StateFilter(admin.SimpleListFilter):
     title, parameter_name = "state", "state"

@@ -226,7 +226,7 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
     assert api.get(f"studies/{study.code}/responses/?origin=robot,live").status_code == 403
     lifecycle.pause(study, by=None)
     assert seen() == [403] * len(OUTCOMES)
-    lifecycle.unblind(study, by=None)
+    lifecycle.unblind(study, None, "a look")
     assert seen() == [200] * len(OUTCOMES)
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
     (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
     address = f"studies/{study.code}/jobs/{made.code}/file/"
     assert api_of(owner).get(address).status_code == 403
-    lifecycle.unblind(study, by=None)
+    lifecycle.unblind(study, None, "a look")
     assert body_of(api_of(owner).get(address)) == b"PAR1"
 
 

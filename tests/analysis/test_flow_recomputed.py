@@ -50,7 +50,7 @@ def study():
     reverse_exclusion(second, owner)
     exclude([made[9], made[10]], "other", owner, note="said so")
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.unblind(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.unblind(Study.objects.get(pk=study.pk), None, "a look")
     return Study.objects.get(pk=study.pk)
 
 

@@ -67,7 +67,7 @@ def _taken_over(assignment):
 
 def _closed(assignment):
     for step in (lifecycle.close, lifecycle.finish):
-        step(Study.objects.get(pk=assignment.study_id))
+        step(Study.objects.get(pk=assignment.study_id), None)
     assert assign.sweep()
 
 

@@ -402,17 +402,17 @@ class Play:
         self._tried(exclude.exclude, [mine] if mine else [], "other", self.researcher, "Why not.", reopen=True)
 
     def _pauses(self, person):
-        self._tried(lifecycle.pause, Study.objects.get(pk=self.study.pk))
+        self._tried(lifecycle.pause, Study.objects.get(pk=self.study.pk), None)
 
     def _resumes(self, person):
-        self._tried(lifecycle.resume, Study.objects.get(pk=self.study.pk))
+        self._tried(lifecycle.resume, Study.objects.get(pk=self.study.pk), None)
 
     def _closes(self, person):
-        self._tried(lifecycle.close, Study.objects.get(pk=self.study.pk))
+        self._tried(lifecycle.close, Study.objects.get(pk=self.study.pk), None)
 
     def _amends(self, person):
         times = {self.rng.choice(("idle_seconds", "minutes")): self.rng.choice((12, 13, 900, 7200))}
-        self._tried(lifecycle.amend, Study.objects.get(pk=self.study.pk), {"study": {None: times}}, reason="Slow.")
+        self._tried(lifecycle.amend, Study.objects.get(pk=self.study.pk), {"study": {None: times}}, None, "Slow.")
 
     def _another_process(self, person):
         forget()

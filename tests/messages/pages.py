@@ -23,6 +23,11 @@ LIFE, ACTS, EXCLUDE = "studies/lifecycle", "studies/admin/acts", "annotators/exc
 SECTION = "studies/admin/section"
 
 
+def by_nobody(step):
+    """A step of a study's life that the site itself takes."""
+    return lambda study: step(study, None)
+
+
 def draft(**columns):
     return builders.spa_draft(owner=builders.user(), with_surveys=False, with_rating=False, **columns)
 
@@ -339,12 +344,11 @@ def spent():
 
 
 LINES = {
-    f"{LIFE}:request_launch": [("Only a draft can be launched, and the study is launched", "Clone it", refused(launched, lifecycle.request_launch))],
+    f"{LIFE}:_refuse_launched": [("Only a draft can be launched, and the study is launched", "Clone it", refused(launched, by_nobody(lifecycle.request_launch))), ("The study is archived", "bring it back first", lambda: _archived_launch())],
     f"{LIFE}:launch": [
-        ("Only a draft can be launched, and the study is launched", "Clone it", refused(launched, lambda s: lifecycle.launch(s, None, builders.warnings_of(s)))),
         ("The study was edited while it was being launched", "Look at it and launch again", refused(draft, launch_edited)),
     ],
-    f"{LIFE}:freeze": [("Only a draft can be frozen, and the study is launched", "Clone it", refused(launched, lifecycle.freeze))],
+    f"{LIFE}:freeze": [("Only a draft can be frozen, and the study is launched", "Clone it", refused(launched, by_nobody(lifecycle.freeze)))],
     f"{LIFE}:draw_more": [
         ("Batches can be added while a study is launched or paused, and it is closed", "Clone it", refused(closed, lambda s: lifecycle.draw_more(s, 1, by=None))),
         ("The study is capped at 9 places; 6 are open. You can open at most 3 more", "clone the study", refused(launched, lambda s: lifecycle.draw_more(s, 4, by=None))),
@@ -352,8 +356,8 @@ LINES = {
         ("The study's batches were ready-made, and all of them are open", "clone the study", refused(ready_made_study, all_open)),
         ("There are not enough items left for 9 more batches. Batch 3 cannot be filled", "clone it", refused(spent, all_open)),
     ],
-    f"{LIFE}:close": [("Only a launched study can be closed, and this one is draft", "You need not do anything", refused(draft, lifecycle.close))],
-    f"{LIFE}:_step": [("The study is draft, not launched", "Load its page again", refused(draft, lifecycle.pause))],
+    f"{LIFE}:close": [("Only a launched study can be closed, and this one is draft", "You need not do anything", refused(draft, by_nobody(lifecycle.close)))],
+    f"{LIFE}:_step": [("The study is draft, not launched", "Load its page again", refused(draft, by_nobody(lifecycle.pause)))],
     f"{LIFE}:amend": [
         ("Say why", "the reason is kept", refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None))),
         ("A launched or paused study can be amended", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
@@ -361,8 +365,11 @@ LINES = {
         ("Nothing would change", "change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
     ],
     f"{LIFE}:_refuse_lower_pay": [("Pay can only rise once a study is launched", "enter at least what was promised", refused(launched, lambda s: _cheaper(s)))],
-    f"{LIFE}:unblind": [("There is nothing to unblind: the study is a draft", NOTHING, refused(draft, lifecycle.unblind))],
-    f"{LIFE}:archive": [("only a draft or a closed study can be archived, and this one is launched", "Close the study first", refused(launched, lifecycle.archive))],
+    f"{LIFE}:unblind": [
+        ("Say why: the report names the reason", "Say why", refused(launched, lambda s: lifecycle.unblind(s, None, " "))),
+        ("There is nothing to unblind: the study is a draft", NOTHING, refused(draft, lambda s: lifecycle.unblind(s, None, "A look."))),
+    ],
+    f"{LIFE}:archive": [("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))), ("only a draft or a closed study can be archived, and this one is launched", "Close the study first", refused(launched, by_nobody(lifecycle.archive)))],
     "studies/copying:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
     "studies/copying:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
     f"{ACTS}:_pause": [("The study is paused: nobody new comes in", "until you resume it", says(launched, act("pause")))],
@@ -378,7 +385,6 @@ LINES = {
         ("is on record, so it was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
     ],
     f"{ACTS}:do": [("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))],
-    f"{ACTS}:launch": [("The study is archived", "bring it back first", lambda: _archived_launch())],
     f"{ACTS}:amend": [
         ("A launched or paused study can be amended", "clone it", says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True))),
         ("Version 2 of the design holds for those who come from now on", NOTHING, says(launched, amended)),

@@ -90,7 +90,7 @@ def test_each_step_once_and_in_order():
     lifecycle.close(study, by=None)
     for step in (lifecycle.close, lifecycle.pause, lifecycle.resume):
         with pytest.raises(NotNow):
-            step(study)
+            step(study, by=None)
     lifecycle.finish(study, by=None)
     with pytest.raises(NotNow):
         lifecycle.finish(study, by=None)
