@@ -20,12 +20,12 @@ from django.db import connections
 from django.db.models import Q, QuerySet
 
 from annotators.models import Assignment, Response
+from studies.spreadsheet import guarded
 
 from .coding.flat import CODINGS, coding_rows, codings_of
 from .flat import (
     ANSWER,
     ASSIGNMENTS,
-    FORMULA_STARTS,
     PAGE,
     RESPONSES,
     WHO,
@@ -81,8 +81,8 @@ def _csv_cell(cell: Any, is_guarded: bool) -> str:
         return "1" if cell else "0"
     if not isinstance(cell, str):
         return str(cell)
-    if is_guarded and cell.startswith(FORMULA_STARTS):
-        cell = f"'{cell}"
+    if is_guarded:
+        cell = guarded(cell)
     return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
 
 

@@ -21,13 +21,13 @@ from django.db.models.functions import Cast
 from annotators.channels import keyed
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from studies.models import Study
+from studies.spreadsheet import FORMULA_STARTS
 
 from .snapshot import forgiving  # the same reading of damaged texts, without a snapshot: a list is one query
 
 ASSIGNMENTS_AT_ONCE = 1000
 MAX_PROBLEMS = 100
 COUNTED = ("live", "imported")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 APOSTROPHE = "''''"  # of SQL
 # Texts of ours, never empty.
 OWN_WORDS = frozenset({"protocol", "purpose", "item_kind", "slot"})

@@ -1,7 +1,5 @@
 """The pay report: what the work came to an hour, by arm, and every payment under a pseudonym. No panel's id, no code, no receipt."""
 
-import csv
-import io
 from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
@@ -12,8 +10,9 @@ from annotators.models import Payment
 from annotators.pay.hourly import ArmPay, arms_of
 from annotators.pay.money import money_of
 from studies.models import Study
+from studies.spreadsheet import csv_text
 
-from .flat import FORMULA_STARTS, assignment_name
+from .flat import assignment_name
 
 COLUMNS = (
     "number", "assignment", "link", "arm", "kind", "nth", "amount", "currency", "way", "state", "reason", "made_at", "ended_at",
@@ -37,18 +36,11 @@ def row_of(payment: Payment) -> dict[str, Any]:
 
 
 def payments_csv(study: Study) -> str:
-    file = io.StringIO()
-    lines = csv.writer(file, lineterminator="\n")
-    lines.writerow(COLUMNS)
-    for payment in payments_of(study):
-        lines.writerow([_cell(value) for value in row_of(payment).values()])
-    return file.getvalue()
+    return csv_text([COLUMNS, *([_cell(value) for value in row_of(one).values()] for one in payments_of(study))])
 
 
 def _cell(value: Any) -> Any:
-    if hasattr(value, "isoformat"):
-        return value.isoformat().replace("+00:00", "Z")
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
 
 
 def report_of(study: Study) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 Nothing is computed here but what is put beside what; a value that is undefined is None, and the row says why.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
+
+from studies.spreadsheet import csv_text as guarded_csv
 
 from . import apa
 
@@ -113,13 +113,11 @@ def filled(one: Table) -> list[Column]:
 
 def csv_text(one: Table) -> str:
     """The table with full precision; an interval as two columns, what is undefined as nothing."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     head: list[str] = []
     for column in one["columns"]:
         is_interval = column["kind"].endswith("interval")
         head += [f"{column['key']}_low", f"{column['key']}_high"] if is_interval else [column["key"]]
-    writer.writerow(head)
+    lines: list[list[Any]] = [head]
     for row in one["rows"]:
         cells: list[Any] = []
         for column in one["columns"]:
@@ -127,16 +125,9 @@ def csv_text(one: Table) -> str:
             if column["kind"].endswith("interval"):
                 cells += ["", ""] if value is None else list(value)
             else:
-                cells.append(_harmless(value))
-        writer.writerow(cells)
-    return buffer.getvalue()
-
-
-def _harmless(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula is quoted first."""
-    if value is None:
-        return ""
-    return "'" + value if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+                cells.append(value)
+        lines.append(cells)
+    return guarded_csv(lines)
 
 
 Blocks = Sequence[Mapping[str, Any]]

@@ -17,6 +17,7 @@ from django.db.models import Q
 
 from studies import audit
 from studies.models import Study
+from studies.spreadsheet import csv_text
 
 from . import assign
 from .channels import REGISTRY
@@ -29,7 +30,6 @@ REVOKED = "consent revoked"
 SMALL = 5
 LONGEST = 100
 MOST_ROWS = 100_000
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(slots=True)
@@ -250,27 +250,14 @@ def _are_known(counts: Iterable[int]) -> bool:
 
 def as_csv(described_columns: list[Described]) -> str:
     """The table as a file: a row for each value, and for a number one."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["column", "value", "n", "percent", "median", "minimum", "maximum"])
+    rows = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
     for one in described_columns:
-        name = _guarded(one.name)
         if one.kind == SampleColumn.Kind.NUMBER:
-            writer.writerow(
-                [name, "", _shown(one.known), "", *("" if x is None else x for x in (one.median, one.least, one.most))]
-            )
-        for cell in one.cells:
-            writer.writerow(
-                [name, _guarded(cell.value), _shown(cell.n), "" if cell.percent is None else cell.percent, "", "", ""]
-            )
-        writer.writerow([name, "(missing)", _shown(one.missing), "", "", "", ""])
-    return buffer.getvalue()
+            rows.append([one.name, "", _shown(one.known), "", one.median, one.least, one.most])
+        rows += [[one.name, cell.value, _shown(cell.n), cell.percent, "", "", ""] for cell in one.cells]
+        rows.append([one.name, "(missing)", _shown(one.missing), "", "", "", ""])
+    return csv_text(rows)
 
 
 def _shown(n: int | None) -> int | str:
     return "hidden" if n is None else n
-
-
-def _guarded(text: str) -> str:
-    """No spreadsheet takes it for a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

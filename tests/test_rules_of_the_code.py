@@ -95,6 +95,15 @@ def test_nothing_runs_or_fetches_what_users_give(path):
             assert node.module not in BANNED_MODULES, node.lineno
 
 
+# Who writes CSV: the one writer that guards against formulas, the export that can leave the guard out, and a text that is hashed.
+MAY_WRITE_CSV = {"studies/spreadsheet.py", "analysis/exports.py", "analysis/stats/seeds.py"}
+
+
+def test_only_the_guarded_writer_makes_csv_files():
+    found = {name(path) for path in SOURCES if re.search(r"csv\.(writer|DictWriter)\b", path.read_text())}
+    assert found == MAY_WRITE_CSV
+
+
 # Who may say of a string that it is HTML: the one renderer of Markdown, and the documentation that it renders.
 MAY_MARK_SAFE = {"studies/markdown.py", "heval_site/docs.py"}
 UNESCAPED = re.compile(r"\|\s*safe(seq)?\b|\bautoescape\b")

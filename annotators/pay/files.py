@@ -5,6 +5,8 @@ import io
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
+from studies.spreadsheet import csv_text
+
 from ..channels import REGISTRY
 from ..identity import panel_ids, submission_id
 from ..models import Assignment, Recruitment
@@ -14,32 +16,28 @@ from .book import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
 from .models import Payment
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
-# A spreadsheet would run a cell that begins so.
-RUNS = ("=", "+", "-", "@", "\t", "\r", "'")
 MOST_ROWS = 10_000
 MOST = Decimal(1000)
 LONGEST_REASON = 300
 CENTS = Decimal("0.01")
 
 
-def _safe(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(RUNS) else cell
-
-
 def payment_file(recruitment: Recruitment) -> str:
     """What is due and is not paid by approving, a line each; the panel's id where it is still known. For the person who pays."""
     rows = list(to_pay(recruitment).select_related("assignment"))
     people = panel_ids([row.assignment.annotator_id for row in rows])
-    file = io.StringIO()
-    lines = csv.writer(file, lineterminator="\r\n")
-    lines.writerow(COLUMNS)
-    for row in rows:
-        cells = (
-            receipt_of(row.assignment.code), people.get(row.assignment.annotator_id, ""), f"{row.amount:.2f}", row.currency, row.kind,
+    lines = [
+        (
+            receipt_of(row.assignment.code),
+            people.get(row.assignment.annotator_id, ""),
+            f"{row.amount:.2f}",
+            row.currency,
+            row.kind,
             row.reason or REASONS.get(row.kind, ""),
-        )  # fmt: skip
-        lines.writerow([_safe(cell) for cell in cells])
-    return file.getvalue()
+        )
+        for row in rows
+    ]
+    return csv_text([COLUMNS, *lines])
 
 
 def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:

@@ -24,6 +24,7 @@ from analysis.flat import Selection
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.guards import erasing
 from studies.models import Exposure
+from studies.spreadsheet import FORMULA_STARTS
 from tests.analysis.rest import api_of, body_of, close, closed_study, unguarded
 from tests.builders import choice_study, draft_study, spa_study, user
 from tests.players import submitted
@@ -262,7 +263,7 @@ def test_names_of_systems_arms_prompts_and_labels_are_guarded_too_and_numbers_st
     text_columns = [column.name for column in TABLES["responses"] if column.type == "text"]
     for row in rows:
         for name in text_columns:
-            assert not row[name].startswith(exports.FORMULA_STARTS), name
+            assert not row[name].startswith(FORMULA_STARTS), name
     assert {row["system"] for row in rows if row["system"]} == {"'=alpha", "'+beta", "'-gamma"}
     add_text(study, "x")
     first = Response.objects.filter(assignment__study=study).order_by("pk").first()
@@ -278,7 +279,7 @@ def test_any_cell_written_by_us_is_read_back(cell):
         line = exports._csv_cell(cell, is_guarded) + ",end\n"
         read = next(csv.reader(io.StringIO(line, newline=""), strict=True))[0]
         expected = "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
-        if is_guarded and isinstance(cell, str) and cell.startswith(exports.FORMULA_STARTS):
+        if is_guarded and isinstance(cell, str) and cell.startswith(FORMULA_STARTS):
             expected = f"'{expected}"
         assert read == expected
 
