@@ -3,29 +3,19 @@
 No other row holds it. Where a panel names a visit by the number of its person, a mark is kept in the place of that number.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.conf import settings
-
+from .encryption import Purpose, decrypt, encrypt
 from .models import Annotator, Assignment, PanelIdentity, PanelSubmission
 
 # What the id of a submission begins with where it is a keyed hash: of a person's own id, and of an id that was erased.
 OF_PERSON, ERASED = "person-", "erased-"
 
 
-def _cipher():
-    from cryptography.fernet import Fernet
-
-    key = hashlib.sha256(b"panel identity" + settings.PSEUDONYM_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(key))
-
-
 def keep_identity(annotator: Annotator, person: str) -> None:
     """Remember the raw id that a panel sent. Written once a person; pay and the way back to the panel read it."""
     if person and not PanelIdentity.objects.filter(annotator=annotator, ciphertext__isnull=False).exists():
-        kept = PanelIdentity(annotator=annotator, ciphertext=_cipher().encrypt(person.encode()))
+        kept = PanelIdentity(annotator=annotator, ciphertext=encrypt(Purpose.IDENTITY, person))
         PanelIdentity.objects.bulk_create(
             [kept], update_conflicts=True, unique_fields=["annotator"], update_fields=["ciphertext"]
         )
@@ -33,11 +23,11 @@ def keep_identity(annotator: Annotator, person: str) -> None:
 
 def keep_identities(people: Mapping[int, str]) -> None:
     """The same for many, whom nobody has met before: raw ids by annotator."""
-    cipher = _cipher()
     PanelIdentity.objects.bulk_create(
-        (PanelIdentity(annotator_id=pk, ciphertext=cipher.encrypt(person.encode())) for pk, person in people.items()),
-        ignore_conflicts=True, batch_size=500,
-    )  # fmt: skip
+        (PanelIdentity(annotator_id=pk, ciphertext=encrypt(Purpose.IDENTITY, person)) for pk, person in people.items()),
+        ignore_conflicts=True,
+        batch_size=500,
+    )
 
 
 def panel_id(annotator: Annotator) -> str | None:
@@ -48,9 +38,7 @@ def panel_id(annotator: Annotator) -> str | None:
 def panel_ids(annotators: Iterable[int]) -> dict[int, str]:
     """The raw ids of many, by annotator; those that were never known or are erased are left out."""
     kept = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
-    found = list(kept.values_list("annotator", "ciphertext"))
-    cipher = _cipher() if found else None
-    return {pk: cipher.decrypt(bytes(text)).decode() for pk, text in found}
+    return {pk: decrypt(Purpose.IDENTITY, text) for pk, text in kept.values_list("annotator", "ciphertext")}
 
 
 def mark_of(annotator_key: str) -> str:

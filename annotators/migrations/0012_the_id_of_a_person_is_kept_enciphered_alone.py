@@ -10,7 +10,8 @@ from collections import defaultdict
 from django.db import migrations, models
 
 from annotators.channels import keyed
-from annotators.identity import ERASED, _cipher, mark_of
+from annotators.encryption import Purpose, decrypt, encrypt
+from annotators.identity import ERASED, mark_of
 
 CHUNK = 500
 
@@ -24,7 +25,7 @@ def clean(apps, schema_editor):
     keep_what_is_needed(model, people)
     clean_assignments(model["Assignment"], people, keys)
     for pk, text in model["PanelIdentity"].objects.exclude(ciphertext=None).values_list("annotator", "ciphertext"):
-        people[pk].add(_cipher().decrypt(bytes(text)).decode())
+        people[pk].add(decrypt(Purpose.IDENTITY, text))
     clean_submissions(model["PanelSubmission"], people, keys)
     clean_words(model["PanelOrder"], people)
     for value in model["SampleValue"].objects.filter(annotator__in=list(people)):
@@ -51,7 +52,7 @@ def keep_what_is_needed(model, people):
     identities = model["PanelIdentity"]
     needed -= set(identities.objects.exclude(ciphertext=None).values_list("annotator", flat=True))
     identities.objects.bulk_create(
-        (identities(annotator_id=pk, ciphertext=_cipher().encrypt(min(people[pk]).encode())) for pk in sorted(needed)),
+        (identities(annotator_id=pk, ciphertext=encrypt(Purpose.IDENTITY, min(people[pk]))) for pk in sorted(needed)),
         update_conflicts=True, unique_fields=["annotator"], update_fields=["ciphertext"], batch_size=CHUNK,
     )  # fmt: skip
 

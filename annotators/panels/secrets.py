@@ -1,17 +1,15 @@
 """Tokens of panels: enciphered in the database, readable by jobs and by what proves a panel's messages. The only reader and writer of
 PanelSecret."""
 
-import base64
-import hashlib
 from collections.abc import Collection, Mapping
 
-from django.conf import settings
 from django.db import transaction
 
 from studies import audit
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
+from ..encryption import Purpose, decrypt, encrypt
 from ..models import Recruitment
 from . import Refused, Service
 from .models import PanelSecret
@@ -24,23 +22,15 @@ class NoService(NotNow):
     """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
 
 
-def _cipher():
-    from cryptography.fernet import Fernet
-
-    key = hashlib.sha256(b"panel secret" + settings.PSEUDONYM_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(key))
-
-
 def keep(recruitment: Recruitment, secrets: Mapping[str, str], by=None) -> None:
     """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
-    cipher = _cipher()
     with transaction.atomic():
         for name, secret in secrets.items():
             mine = PanelSecret.objects.filter(recruitment=recruitment, name=name)
             mine.delete()
             if secret:
                 PanelSecret.objects.create(
-                    recruitment=recruitment, name=name, ciphertext=cipher.encrypt(secret.encode())
+                    recruitment=recruitment, name=name, ciphertext=encrypt(Purpose.CREDENTIAL, secret)
                 )
             audit.record(
                 "keep secret" if secret else "forget secret",
@@ -64,15 +54,14 @@ def has_token(recruitment: Recruitment) -> bool:
 def kept_secret(recruitment: Recruitment, name: str) -> str:
     """One secret; '' where there is none."""
     kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
-    return _cipher().decrypt(bytes(kept)).decode() if kept else ""
+    return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
 
 
 def service_of(recruitment: Recruitment) -> Service:
     """The panel's service in the name of whose secrets are kept. Raises NoService, in words for a researcher."""
     channel = REGISTRY.get(recruitment.channel)
-    cipher = _cipher()
     kept = PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).values_list("name", "ciphertext")
-    secrets = {name: cipher.decrypt(bytes(ciphertext)).decode() for name, ciphertext in kept}
+    secrets = {name: decrypt(Purpose.CREDENTIAL, ciphertext) for name, ciphertext in kept}
     try:
         service = channel.service(recruitment, secrets) if channel else None
     except Refused as words:
