@@ -13,7 +13,6 @@ from studies.models import Study
 
 from .models import ApiToken
 
-COLLECTING = (Study.State.LAUNCHING, Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING)
 NEVER_OUTCOMES = frozenset({"test", "robot"})
 
 
@@ -33,14 +32,9 @@ def token_of(request) -> ApiToken | None:
     return request.auth if isinstance(request.auth, ApiToken) else None
 
 
-def is_blind(study: Study) -> bool:
-    """Whether answers by system are hidden: the study collects, and nobody has unblinded it, on the record."""
-    return study.state in COLLECTING and not study.unblinded_at
-
-
 def check_outcomes(study: Study, origins) -> None:
     """Refuse answers by system while the study is blind."""
-    if not is_blind(study) or set(origins) <= NEVER_OUTCOMES:
+    if not study.is_blind or set(origins) <= NEVER_OUTCOMES:
         return
     raise PermissionDenied(
         "The study still collects: answers by system are hidden until it is closed or unblinded. "

@@ -46,7 +46,6 @@ NO_PLAN = "No comparison was planned."
 DEFAULTS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
 LIBRARIES = ("numpy", "scipy", "pandas")
-COLLECTING = (Study.State.LAUNCHING, Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING)
 Progress = Callable[[int, int, str], Any]
 
 
@@ -235,7 +234,7 @@ def _submitted(read: Read) -> list[int]:
 
 def _hidden(study: Study, origins: list[str]) -> str:
     """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
-    if study.state in COLLECTING and study.unblinded_at is None and {"live", "imported"} & set(origins):
+    if study.is_blind and {"live", "imported"} & set(origins):
         return (
             "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
             "progress only: looking at outcomes while people still come makes p-values wrong."
@@ -252,7 +251,7 @@ def _confirmatory(read: Read, parameters: Mapping[str, Any]) -> dict[str, Any]:
         reasons.append(read.mismatch)
     if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
         reasons.append("The study was unblinded while it collected.")
-    if study.state in COLLECTING:
+    if study.state in Study.COLLECTING:
         reasons.append("The study still collects.")
     if "imported" in parameters["origins"]:
         reasons.append("Answers that were given elsewhere are in it: the design was frozen after they were given.")

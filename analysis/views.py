@@ -22,7 +22,6 @@ from . import apa, tables
 from .flat import COUNTED
 from .latex import latex
 from .models import AnalysisRun, Figure
-from .permissions import is_blind
 from .report import DEFAULTS, NO_PLAN, STAR_SCHEMES, default_origins
 
 SHOWN_ROWS = 100
@@ -108,7 +107,7 @@ def share(request, code):
     design = study.designs.defer("canonical").order_by("version").last()
     found = Assignment.objects.filter(study=study)
     is_played = found.filter(origin="robot").exists() and not found.filter(origin__in=COUNTED).exists()
-    context = {"study": study, "runs": runs, "design": design, "is_blind": is_blind(study), "is_played": is_played}
+    context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
     return render(request, "report/share.html", context)
 
 

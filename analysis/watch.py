@@ -18,7 +18,6 @@ from studies.protocols import REGISTRY, Look
 from .claims import claims_of, number_claims
 
 KIND = "look"
-OPEN = (Study.State.LAUNCHED, Study.State.PAUSED)
 # How many points of a path are kept for the figure.
 POINTS = 240
 
@@ -86,13 +85,13 @@ def look(study: Study) -> dict[str, Any]:
     """
     with transaction.atomic():
         study = _locked(study)
-        if study.state not in OPEN:
+        if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
         number_claims(study)
     found = watched(study)
     if found.is_over:
         with transaction.atomic():
-            if _locked(study).state in OPEN:
+            if _locked(study).state in Study.RUNNING:
                 audit.record("decide", study=study, outcomes=found.outcomes())
                 lifecycle.close(study, by=None, reason="the stopping rule has decided")
     return found.blind()
@@ -114,7 +113,7 @@ def work(job: Job, progress: jobs.Progress) -> dict[str, Any]:
 def look_everywhere() -> int:
     """Ask for a look at every open study with a stopping rule in which a claim was settled since the last. Gives their number."""
     n = 0
-    for study in Study.objects.filter(state__in=OPEN).prefetch_related("sections"):
+    for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
         if not stopping_sections(study):
             continue
         settled = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, batch__isnull=False).filter(

@@ -325,7 +325,7 @@ def _revive(batch: Batch, pk: int) -> bool:
     if (
         not is_revivable(assignment)
         or batch.claimed >= batch.wanted
-        or study.state not in (Study.State.LAUNCHED, Study.State.PAUSED)
+        or study.state not in Study.RUNNING
     ):
         return False
     mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(

@@ -89,7 +89,7 @@ def became_of_places(study: Study, n: int, is_reopened: bool) -> str:
     its, places, stay, are = ("Its", "place", "stays", "is") if n == 1 else ("Their", "places", "stay", "are")
     if is_reopened:
         return f"{its} {places} {are} open again for somebody else."
-    if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+    if study.state not in Study.RUNNING:
         return f"The study takes nobody new, so {its.lower()} {places} {stay} closed."
     if study.target_kind == Study.Target.KEPT or study.replaces_excluded:
         when = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
@@ -143,7 +143,7 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
     """
     with transaction.atomic():
         study = _locked(study.pk)
-        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        if study.state not in Study.RUNNING:
             raise NotNow(
                 f"Places can be opened while a study is launched or paused, and it is {study.state}. Exclude without opening the place again."
             )

@@ -21,7 +21,7 @@ from .models import Assignment, Response
 
 def settle_everywhere() -> int:
     """Settle all studies that are open. Gives the number of items that went to one more annotator."""
-    return sum(settle(study) for study in Study.objects.filter(state__in=[Study.State.LAUNCHED, Study.State.PAUSED]))
+    return sum(settle(study) for study in Study.objects.filter(state__in=Study.RUNNING))
 
 
 def settle(study: Study) -> int:
@@ -30,7 +30,7 @@ def settle(study: Study) -> int:
         return 0
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if study.state not in (Study.State.LAUNCHED, Study.State.PAUSED):
+        if study.state not in Study.RUNNING:
             return 0
         return sum(_settle(study, section) for section in settling_sections(study))
 

@@ -7,13 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from studies.design import wording_of
-from studies.models import Study
 
 from . import assign
-from .models import Assignment, Recruitment
+from .links import LinkState, link_state
+from .models import Assignment
 from .offers import Offer, offer_of
 from .pay.promises import Terms, terms_of
 from .receipts import receipt_of
@@ -36,10 +35,10 @@ class Part:
 
 def free_parts(assignment: Assignment, mine: Sequence[Assignment]) -> int:
     """How many parts this person could begin now. ``mine``: all that they were given, the first one first, with their batches."""
-    study, recruitment = assignment.study, assignment.recruitment
+    study = assignment.study
     left = study.batches_per_annotator - sum(one.submitted_at is not None for one in mine)
     has_left = any(one.withdrawn_at or one.released_reason in assign.ENDS_PARTICIPATION for one in mine)
-    if left <= 0 or has_left or not is_open(study, recruitment):
+    if left <= 0 or has_left or not _is_open(assignment):
         return 0
     arms = [mine[0].batch.arm_id] if mine else []
     own = [one.batch_id for one in mine if assign.is_revivable(one)]
@@ -94,7 +93,7 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     last = next((one for one in reversed(mine) if one.submitted_at), None)
     return {
         "study": words.study, "parts": parts, "n_done": len(done), "allowed": allowed, "begun": begun, "free": free,
-        "is_open": is_open(study, recruitment), "may_start": bool(free and not begun and last),
+        "is_open": _is_open(assignment), "may_start": bool(free and not begun and last),
         "start_path": f"/p/{last.code}/another/" if last else "", "assignment_path": f"/p/{assignment.code}/",
         "has_agreed": assignment.consented_at is not None,
         "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)), "each": pays[0] if len(set(pays)) == 1 else None,
@@ -121,15 +120,7 @@ def _part(number: int, one: Assignment, terms: Terms | None) -> Part:
     return Part(number, "begun", path, offer, one.reserved_until, page=min(recorded + 1, pages), pages=pages)
 
 
-def is_open(study: Study, recruitment: Recruitment | None) -> bool:
-    """Whether people may begin something by this link now."""
-    return study.state == Study.State.LAUNCHED and recruitment is not None and is_link_open(recruitment)
-
-
-def is_link_open(recruitment: Recruitment) -> bool:
-    now = timezone.now()
-    return not (
-        recruitment.stopped_at
-        or (recruitment.opens_at and now < recruitment.opens_at)
-        or (recruitment.closes_at and now > recruitment.closes_at)
-    )
+def _is_open(assignment: Assignment) -> bool:
+    """Whether people may begin something by the link by which this person came."""
+    link = assignment.recruitment
+    return link is not None and link_state(assignment.study, link) is LinkState.OPEN

@@ -71,6 +71,10 @@ class Study(models.Model):
         CLOSING = "closing"
         CLOSED = "closed"
 
+    # Groups of states: people may take part; answers may still arrive.
+    RUNNING = (State.LAUNCHED, State.PAUSED)
+    COLLECTING = (State.LAUNCHING, *RUNNING, State.CLOSING)
+
     class Target(models.TextChoices):
         SUBMITTED = "submitted", "n annotators who submitted"
         KEPT = "kept", "n annotators kept by the outcome-blind rules"
@@ -292,6 +296,11 @@ class Study(models.Model):
     @property
     def is_draft(self) -> bool:
         return self.state == self.State.DRAFT
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether outcomes are hidden: the study collects, and nobody has unblinded it, on the record."""
+        return self.state in self.COLLECTING and not self.unblinded_at
 
     @property
     def idle_lease_seconds(self) -> int:

@@ -3,7 +3,7 @@
 from .models import Study
 
 State = Study.State
-OPEN = frozenset({State.LAUNCHED, State.PAUSED})
+OPEN = frozenset(Study.RUNNING)
 STATES = {
     "launch": {State.DRAFT},
     "pause": {State.LAUNCHED},

@@ -79,7 +79,7 @@ class InquiryAdmin(ReadOnly):
             "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
             "list_url": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
             "may_edit": may_edit,
-            "is_blind": study.state != Study.State.CLOSED and not study.unblinded_at,
+            "is_blind": study.is_draft or study.is_blind,
             "looked": looked,
             "evidence": evidence,
             "acts": acts.offered(request, study),

@@ -9,9 +9,10 @@ from django.core.cache import cache
 from django.db.models import Exists, Max, OuterRef, Sum
 from django.utils import timezone
 
-from studies.models import Batch, Study
+from studies.models import Batch
 
 from ..channels import REGISTRY
+from ..links import LinkState, link_state
 from ..models import Assignment, Recruitment
 from ..pay import keeping
 from . import SUBMITTED, Busy, Charged, Funds, Refused, Service, Unclear
@@ -83,14 +84,10 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
 
 def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
     study, now = recruitment.study, timezone.now()
-    is_open = study.state == Study.State.LAUNCHED and not recruitment.stopped_at
-    is_open &= not (recruitment.opens_at and now < recruitment.opens_at) and not (
-        recruitment.closes_at and now > recruitment.closes_at
-    )
     tasks = PanelTask.objects.filter(recruitment=recruitment, closed_at=None).aggregate(
         n=Sum("places"), at=Max("made_at")
     )
-    if not is_open or tasks["at"] is None:
+    if link_state(study, recruitment) is not LinkState.OPEN or tasks["at"] is None:
         return
     claims = Batch.objects.filter(study=study, number__lt=study.open_to).aggregate(
         wanted=Sum("wanted"), claimed=Sum("claimed")

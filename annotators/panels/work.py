@@ -137,7 +137,7 @@ def watched() -> QuerySet[Recruitment]:
     """Recruitments with a secret: of studies that run or ended not long ago, and later as long as an order waits or the panel has yet to
     decide by itself."""
     recent = Now() - timedelta(days=WATCHED_DAYS)
-    running = Q(study__state__in=[Study.State.LAUNCHED, Study.State.PAUSED, Study.State.CLOSING])
+    running = Q(study__state__in=[*Study.RUNNING, Study.State.CLOSING])
     ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
     here = {"recruitment": OuterRef("pk")}
     waiting = PanelOrder.objects.filter(**here, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])

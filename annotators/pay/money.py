@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from django.db.models import Count, Q, Sum
-from django.utils import timezone
 
 from studies.models import Study
 
 from ..channels import REGISTRY
+from ..links import link_state
 from ..models import Assignment, Recruitment
 from ..monitor import progress_of
 from ..panels import Fee
@@ -95,7 +95,7 @@ def money_of(recruitment: Recruitment) -> Money:
 def people_to_come(recruitment: Recruitment) -> int | None:
     """How many may still finish who come by this link: while nobody new may come, those at work; None where neither the link nor the study
     says how many are wanted. Another link's people fill the same study."""
-    study, now = recruitment.study, timezone.now()
+    study = recruitment.study
     counts = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         done=Count("pk", filter=Q(submitted_at__isnull=False)),
         at_work=Count("pk", filter=Q(released_at=None, submitted_at=None)),
@@ -103,8 +103,7 @@ def people_to_come(recruitment: Recruitment) -> int | None:
     done, at_work = counts["done"], counts["at_work"]
     if study.state == Study.State.CLOSED:
         return 0
-    is_over = recruitment.stopped_at or (recruitment.closes_at and recruitment.closes_at < now)
-    if study.state == Study.State.CLOSING or is_over:
+    if link_state(study, recruitment).is_over:
         return at_work
     left = [recruitment.wanted - done] if recruitment.wanted else []
     if study.target_n:

@@ -8,16 +8,16 @@ from django.http import Http404, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from studies.design import Wording
-from studies.models import Study
 
 from .. import assign
 from ..channels import REGISTRY
+from ..links import LinkState, link_state
 from ..models import Annotator, Assignment, Recruitment
 from ..offers import range_of
 from ..pay.promises import lines_of, promises_pay
 from ..receipts import receipt_of
 from ..show import cached_markdown
-from ..work import is_link_open, more_of
+from ..work import more_of
 from .ends import to_work
 from .replies import OUTCOME_OF_NOTE, for_annotators, framed, note, public_wording, render, way_back_of
 from .whose import has_ended, has_work
@@ -31,7 +31,8 @@ WAITED_SECONDS = 24 * 3600
 def entry(request, key):
     """The door. Looking writes nothing; only Start, pressed by a person, claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
-    if recruitment is None or recruitment.study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
+    state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
+    if state is LinkState.UNPUBLISHED:
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
     framed(request, recruitment.channel)
@@ -48,7 +49,6 @@ def entry(request, key):
     if arrival.problem or arrival.is_preview:
         shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
         return landing(request, recruitment, wording, **shown)
-    is_open = is_link_open(recruitment)
     past = _past(recruitment, arrival)
     returning = next((one for one in reversed(past) if one.batch_id), None)
     # For whom this link had no place: that page has the code that they were given.
@@ -60,10 +60,10 @@ def entry(request, key):
     if has_finished and not (more and more.is_there):
         return _at_the_end(request, recruitment, returning, arrival, wording)
     if request.method != "POST":
-        if returning is None and (not is_open or study.state != Study.State.LAUNCHED):
+        if returning is None and state is not LinkState.OPEN:
             if turned_away is not None:
                 return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
-            kind = "paused" if is_open and study.state == Study.State.PAUSED else "closed"
+            kind = "paused" if state is LinkState.PAUSED else "closed"
             return note(request, words, kind, way_back_of(recruitment, OUTCOME_OF_NOTE[kind], arrival.ids))
         path = f"/p/{returning.code}/" if returning is not None else ""
         return landing(request, recruitment, wording, is_returning=returning is not None, more=more, own_path=path)
@@ -77,7 +77,7 @@ def entry(request, key):
     if "leave" in request.POST:
         leaving = _turned_away(request, recruitment, arrival)
         return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
-    if returning is None and not is_open:
+    if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
         return note(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))

@@ -11,7 +11,7 @@ from analysis.codebook import codebook_markdown
 from analysis.exports import BLOCKS, OUTCOMES, TABLES, Tally
 from analysis.flat import COUNTED, Selection, problems_in
 from analysis.parquet import NotInstalled, write_parquet
-from analysis.permissions import COLLECTING, NEVER_OUTCOMES
+from analysis.permissions import NEVER_OUTCOMES
 from analysis.snapshot import snapshot
 from annotators.models import Assignment
 from studies.named import study_named
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         origins = _origins(origin)
         shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOMES)
         counted = set(COUNTED if format == "archive" else origins) - NEVER_OUTCOMES
-        if shows_outcomes and counted and found.state in COLLECTING and not found.unblinded_at and not unblind:
+        if shows_outcomes and counted and found.is_blind and not unblind:
             raise CommandError(
                 "The study still collects: answers by system are hidden. --unblind shows them all the same."
             )
