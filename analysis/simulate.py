@@ -15,25 +15,11 @@ from django.http import QueryDict
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit
-from annotators.pages import page_as_shown, shown_of
-from annotators.record import Standing, input_names, record_page, standing_of
+from annotators.pages import Step, page_as_shown, shown_of
+from annotators.record import Sent, Standing, record_page, standing_of
 from studies.design import burdens
 from studies.models import Exposure, Question, Study
-from studies.protocols import Ask, Protocol
-
-COMMENTS = (
-    "I liked the quieter stories best.",
-    "Some of them ended rather suddenly.",
-    "Thank you, this was fun.",
-    "Two of the writers sounded alike to me.",
-    "It was a lot to read for the time given.",
-)
-EXPLANATIONS = (
-    "The sentences follow from one another and the ending fits the beginning.",
-    "It repeats the same words and loses track of who is speaking.",
-    "The details are vivid, but the plot goes nowhere in particular.",
-    "I believed the characters and wanted to know what happens next.",
-)
+from studies.robots import Robot
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +108,9 @@ class World:
     def __init__(self, study: Study, strengths: Mapping[str, float], crowd: Crowd):
         self.strengths, self.crowd = strengths, crowd
         self.pairs = {
-            pk: (x, y, criterion)
-            for pk, x, y, criterion in Question.objects.filter(section__study=study, x__isnull=False).values_list(
-                "pk", "x__name", "y__name", "criterion"
+            pk: (x, y)
+            for pk, x, y in Question.objects.filter(section__study=study, x__isnull=False).values_list(
+                "pk", "x__name", "y__name"
             )
         }
         self.minutes = {
@@ -142,7 +128,7 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
-    robot = Robot(world, world.systems_of(assignment.batch_id), rng)
+    robot = Judge(world, world.systems_of(assignment.batch_id), rng)
     standing = standing_of(assignment)
     key = standing.next_key
     is_abandoning = rng.random() < world.crowd.abandoning
@@ -150,10 +136,9 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
         standing = standing_of(assignment)
         if is_abandoning and key == list(standing.steps)[-1]:
             return "abandoned"
-        outcome = record_page(assignment, key, robot.answers(standing, key))
+        outcome = record_page(assignment, key, answers_on(standing, key, robot))
         if outcome.sent is not None:
-            problems = outcome.sent.general + [f"{slot}: {text}" for slot, text in outcome.sent.errors.items()]
-            raise ValueError(f"page {key}: a robot's answers were refused: {'; '.join(problems)[:300]}")
+            raise ValueError(refusal(standing.steps[key], outcome.sent))
         key = outcome.following
     ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
     if not ended:
@@ -164,91 +149,57 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
     return "submitted"
 
 
-class Robot:
-    """One robot: its opinions, drawn once, and its answers to whatever a page asks."""
+def answers_on(standing: Standing, key: str, robot: Robot) -> QueryDict:
+    """What a robot sends from a page, as it was shown; shown now where it was not yet."""
+    step = standing.steps[key]
+    visit = standing.visits.get(key) or PageVisit.objects.create(
+        assignment=standing.assignment, key=key, shown=shown_of(step.page)
+    )
+    data = QueryDict(mutable=True)
+    data.update(robot.answers(step.protocol, step.protocol.asks(page_as_shown(step.page, visit.shown))))
+    return data
+
+
+def refusal(step: Step, sent: Sent) -> str:
+    """Which rule a robot's answers broke, and who must know of it."""
+    slug = step.protocol.slug
+    broken = "; ".join([*sent.general, *(f"{slot}: {text}" for slot, text in sent.errors.items())])
+    return (
+        f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must say what is plausible: give it a "
+        "method `plausible(asks, robot)` whose answers its own `clean` takes (studies.robots)."
+    )
+
+
+class Judge(Robot):
+    """A robot with opinions, drawn once, of the systems whose outputs it is shown."""
 
     def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
-        self.world, self.systems, self.rng = world, systems, rng
-        crowd = world.crowd
+        super().__init__(rng)
+        self.world, self.systems, crowd = world, systems, world.crowd
+        self.middle, self.round_to = sum(world.strengths.values()) / len(world.strengths), crowd.round_to
         self.is_acquiescent = rng.random() < crowd.acquiescent
         self.is_screened_out = rng.random() < crowd.screened_out
         self.is_commenting = rng.random() < crowd.commenting
         # A person's liking of each system is one number, so that a robot's own preferences cohere.
         logit_spread = 4 * crowd.spread / math.sqrt(2)
-        self.liking = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
+        self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
 
-    def answers(self, standing: Standing, key: str) -> QueryDict:
-        """What this robot sends from a page, as it was shown; shown now where it was not yet."""
-        step, assignment = standing.steps[key], standing.assignment
-        visit = standing.visits.get(key) or PageVisit.objects.create(
-            assignment=assignment, key=key, shown=shown_of(step.page)
-        )
-        asks = step.protocol.asks(page_as_shown(step.page, visit.shown))
-        return self.form(step.protocol, asks, step.purpose)
+    def strength(self, exposure_id):
+        return self.world.strengths.get(self.systems.get(exposure_id, ""), self.middle)
 
-    def form(self, protocol: Protocol, asks: Mapping[str, Ask], purpose: str) -> QueryDict:
-        data = QueryDict(mutable=True)
-        data.update(protocol.robot(asks, self.systems, self.world.strengths, self.rng))
-        for slot, ask in asks.items():
-            if data.keys().isdisjoint(input_names(slot, ask).values()):
-                answer = self._answer(ask, purpose)
-                if answer is not None:
-                    data[slot] = answer
-        return data
+    def liking(self, exposure_id):
+        return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
-    def _answer(self, ask: Ask, purpose: str) -> str | None:
-        field = ask.field
-        match field.kind:
-            case "number":
-                return str(self._number(ask, field.minimum, field.maximum))
-            case "scale":
-                points = sorted(int(point.key) for point in field.points)
-                return str(points[min(len(points) - 1, int(self._quality(ask) * len(points)))])
-            case "choice":
-                return self._option(field.options, purpose)
-            case "exposure":
-                return max(field.exposures, key=lambda named: self._noisy(self.systems.get(named[1], "")))[0]
-            case "tick":
-                return "1" if field.required or self.rng.random() < 0.5 else None
-            case "text":
-                return self._words(field)
-        return None
-
-    def _number(self, ask: Ask, minimum: int, maximum: int) -> int:
-        pair = self.world.pairs.get(ask.question_id)
-        share = self._chance(*pair[:2]) if pair else self._quality(ask)
-        step = self.world.crowd.round_to if maximum - minimum >= 20 else 1
-        value = minimum + share * (maximum - minimum)
-        return int(min(maximum, max(minimum, step * round(value / step))))
+    def share(self, ask):
+        """A stated chance where two systems are compared, else what one output is worth to this robot."""
+        if pair := self.world.pairs.get(ask.question_id):
+            return self._chance(*pair)
+        latent = self.liking(ask.exposure_id) - self.middle + self.severity
+        return min(0.999, 1 / (1 + math.exp(-latent)))
 
     def _chance(self, x: str, y: str) -> float:
         """The stated chance that x is better: opinion, noise, and a leaning towards whoever is named first."""
         crowd = self.world.crowd
-        share = 1 / (1 + math.exp(self.liking[y] - self.liking[x])) + self.rng.gauss(0, crowd.noise)
+        share = 1 / (1 + math.exp(self.own[y] - self.own[x])) + self.rng.gauss(0, crowd.noise)
         return min(1.0, max(0.0, share + (crowd.acquiescence if self.is_acquiescent else 0.0)))
-
-    def _quality(self, ask: Ask) -> float:
-        """What one output is worth to this robot, on 0..1 (strictly below 1)."""
-        name = self.systems.get(ask.exposure_id or 0, "")
-        middle = sum(self.world.strengths.values()) / len(self.world.strengths)
-        latent = self._noisy(name) - middle + self.severity
-        return min(0.999, 1 / (1 + math.exp(-latent)))
-
-    def _noisy(self, system: str) -> float:
-        return self.liking.get(system, 0.0) + self.rng.gauss(0, 0.7)
-
-    def _option(self, options, purpose: str) -> str:
-        ending = [option.key for option in options if option.screens_out]
-        staying = [option.key for option in options if not option.screens_out]
-        if purpose == "screening" and ending and (self.is_screened_out or not staying):
-            return self.rng.choice(ending)
-        return staying[0] if purpose == "screening" and staying else self.rng.choice(staying or ending)
-
-    def _words(self, field) -> str | None:
-        if not field.required and not self.is_commenting:
-            return None
-        words = self.rng.choice(EXPLANATIONS if field.required else COMMENTS)
-        while len(words) < field.minimum_length:
-            words += " " + self.rng.choice(EXPLANATIONS)
-        return words[: field.maximum_length]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from .robots import Robot
 from .texts import TextRefused, clean_text, is_blank
 
 
@@ -79,6 +80,13 @@ class Field:
         """What was sent (of several inputs: in ``part``) as the page words it; None where no control of the page can show it."""
         return sent
 
+    def plausible(self, robot: Robot, ask: Any) -> str | None:
+        """What a robot sends here where its protocol says nothing else; None where it sends nothing. ``ask``: what it is asked."""
+        raise NotImplementedError(
+            f"Robots do not know how to answer a {type(self).__name__}: give this field a method `plausible`, or let `plausible` of "
+            "its protocol send its inputs."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber(Field):
@@ -117,6 +125,12 @@ class WholeNumber(Field):
         if not self.minimum <= number <= self.maximum or (sign == "-" and number == 0):
             raise Refused(f"Please give {self.wanted}.")
         return Decimal(number)
+
+    def plausible(self, robot, ask):
+        span = self.maximum - self.minimum
+        step = robot.round_to if span >= 20 else 1
+        value = self.minimum + robot.share(ask) * span
+        return str(int(min(self.maximum, max(self.minimum, step * round(value / step)))))
 
 
 # How people type a whole number. static/answers.js reads numbers in the same way: change both together.
@@ -159,6 +173,10 @@ class Scale(Field):
         labels = {point.key: point.label for point in self.points}
         return (f"{sent} ({labels[sent]})" if labels[sent] else sent) if sent in labels else None
 
+    def plausible(self, robot, ask):
+        points = sorted(int(point.key) for point in self.points)
+        return str(points[min(len(points) - 1, int(robot.share(ask) * len(points)))])
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Field):
@@ -175,6 +193,14 @@ class Choice(Field):
 
     def words(self, sent, part=""):
         return {option.key: option.label for option in self.options}.get(sent)
+
+    def plausible(self, robot, ask):
+        """Where an answer ends participation, the others are alike to who wants to take part: the first of them."""
+        leaving = [option.key for option in self.options if option.screens_out]
+        staying = [option.key for option in self.options if not option.screens_out]
+        if leaving and (robot.is_screened_out or not staying):
+            return robot.rng.choice(leaving)
+        return staying[0] if leaving else robot.rng.choice(staying)
 
 
 TIE = "tie"
@@ -206,6 +232,9 @@ class ExposureChoice(Field):
             return self.tie
         return sent if sent in dict(self.exposures) else None
 
+    def plausible(self, robot, ask):
+        return max(self.exposures, key=lambda named: robot.liking(named[1]))[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Tick(Field):
@@ -224,6 +253,9 @@ class Tick(Field):
 
     def words(self, sent, part=""):
         return (self.option.label or "Yes") if sent == "1" else None
+
+    def plausible(self, robot, ask):
+        return "1" if self.required or robot.rng.random() < 0.5 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +282,11 @@ class Text(Field):
         if len(words) < self.minimum_length:
             raise Refused(f"Please write at least {self.minimum_length} characters.")
         return words
+
+    def plausible(self, robot, ask):
+        if not self.required and not robot.is_commenting:
+            return None
+        words = robot.words(self.required)
+        while len(words) < self.minimum_length:
+            words += " " + robot.words(True)
+        return words[: self.maximum_length]

@@ -22,6 +22,7 @@ from studies.models import (
 from studies.practice import make_practice
 from studies.protocols import REGISTRY
 from studies.protocols.spa import EXPLANATION
+from studies.questions import default_text, pairs_of, write_questions
 
 SYSTEMS = ("alpha", "beta", "gamma")
 QUALITY = {"alpha": 0.0, "beta": 0.5, "gamma": 1.0, "delta": 1.2, "epsilon": 1.5}
@@ -62,6 +63,28 @@ def draft_study(*, systems=SYSTEMS, prompts=12, target_n=6, owner=None, **column
     )
     Arm.objects.create(study=study, name="all")
     return study
+
+
+def add_section(study: Study, protocol: str, *, position=1, m=2, reuses=None, pairs=None, settings=None) -> Section:
+    """A section of any protocol, with the questions that the protocol says it begins with, or one on its kind of scale.
+
+    ``pairs``: of systems, where the protocol asks about two by name; neighbours if not given.
+    """
+    declared = REGISTRY[protocol]
+    section = Section.objects.create(
+        study=study, position=position, protocol=protocol, m=m if declared.has_items else 0, reuses=reuses,
+        settings=dict(declared.sample.settings) | (settings or {}),
+    )  # fmt: skip
+    if declared.names_systems:
+        write_questions(section, pairs or pairs_of(section, "neighbours"), default_text(section))
+        return section
+    text = "How good is {label}?" if "{label}" in declared.letters_in_words else "Is it good?"
+    plain = {"key": "asked", "text": text, "help": "What good means.", "scale": {"kind": declared.question_kind}}
+    Question.objects.bulk_create(
+        Question(section=section, position=n, **columns)
+        for n, columns in enumerate(declared.sample.questions or declared.questions or [plain], 1)
+    )
+    return section
 
 
 def add_spa(study: Study, *, position=1, m=4, both=True, pairs=None, **settings) -> Section:
@@ -272,35 +295,30 @@ def add_choice(study: Study, *, position=1, m=2, margin=None, text="Which is the
     return section
 
 
-def _add_with_own_questions(
-    study: Study, protocol: str, position: int, m: int, margin, settings, estimands=("",)
-) -> Section:
-    """A section with the questions of its protocol, and planned comparisons of neighbouring systems, the later one the better."""
-    section = Section.objects.create(
-        study=study, position=position, protocol=protocol, m=m, settings={"noun": "story"} | settings
-    )
-    Question.objects.bulk_create(
-        Question(section=section, position=n, **columns) for n, columns in enumerate(REGISTRY[protocol].questions, 1)
-    )
-    for x, y in pairwise(study.systems.order_by("name")):
-        for estimand in estimands:
-            Contrast.objects.create(study=study, x=y, y=x, estimand=estimand, expected=">", margin=margin)
-    return section
-
-
 def add_relative(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
     """The relative scale."""
-    return _add_with_own_questions(study, "relative", position, m, margin, settings)
+    section = add_section(study, "relative", position=position, m=m, settings={"noun": "story"} | settings)
+    return _compared(section, margin)
 
 
 def add_ranking(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
     """A ranking of all outputs of a prompt."""
-    return _add_with_own_questions(study, "ranking", position, m, margin, settings)
+    section = add_section(study, "ranking", position=position, m=m, settings={"noun": "story"} | settings)
+    return _compared(section, margin)
 
 
 def add_marks(study: Study, *, position=1, m=2, margin=None, **settings) -> Section:
     """Error marks with a score, compared on each of the two."""
-    return _add_with_own_questions(study, "marks", position, m, margin, settings, ("score", "penalty"))
+    section = add_section(study, "marks", position=position, m=m, settings={"noun": "story"} | settings)
+    return _compared(section, margin, ("score", "penalty"))
+
+
+def _compared(section: Section, margin, estimands=("",)) -> Section:
+    """Planned comparisons of neighbouring systems, the later one the better."""
+    for x, y in pairwise(section.study.systems.order_by("name")):
+        for estimand in estimands:
+            Contrast.objects.create(study=section.study, x=y, y=x, estimand=estimand, expected=">", margin=margin)
+    return section
 
 
 def choice_study(

@@ -1,16 +1,11 @@
 """Studies of every protocol whose pages show images, and what a browser gets when it asks for one."""
 
-from studies import lifecycle
 from studies.models import Output, Prompt
 from studies.protocols import REGISTRY
-from tests.bench.protocols import CASES
 from tests.builders import painted
+from tests.samples import blocking, sample_draft
 
 IMAGES = "**/p/*/m/*"
-
-
-def blocking(study) -> list[str]:
-    return [problem.text for problem in lifecycle.problems(study) if problem.is_blocking]
 
 
 def illustrated(slug: str, media_root, m: int, target_n: int):
@@ -20,7 +15,7 @@ def illustrated(slug: str, media_root, m: int, target_n: int):
     """
     if not REGISTRY[slug].has_items:
         return None
-    draft = CASES[slug](m, target_n)
+    draft = sample_draft(slug, m, target_n)
     before = blocking(draft)
     prompts, outputs = Prompt.objects.filter(study=draft), Output.objects.filter(system__study=draft)
     ((first,), (second,)) = painted((40,), 2, media_root)

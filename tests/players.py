@@ -4,10 +4,24 @@ import random
 
 from django.http import QueryDict
 
+from analysis.simulate import refusal
 from annotators import assign
 from annotators.models import Assignment, PageVisit
-from annotators.pages import page_as_shown, shown_of
-from annotators.record import record_page, standing_of
+from annotators.pages import shown_of
+from annotators.record import as_shown, read_page, record_page, standing_of
+from studies.models import Exposure
+from studies.robots import Robot
+
+
+class Perceiving(Robot):
+    """A robot that perceives these strengths of systems, where its protocol asks for them; its other answers are chance."""
+
+    def __init__(self, rng, strengths, comment=""):
+        super().__init__(rng, comment)
+        self.strengths, self.middle = strengths, sum(strengths.values()) / len(strengths)
+
+    def strength(self, exposure_id):
+        return self.strengths.get(Exposure.objects.get(pk=exposure_id).output.system.name, self.middle)
 
 
 def form(**fields) -> QueryDict:
@@ -33,37 +47,32 @@ def open_page(assignment: Assignment, key: str | None = None):
         made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page))
         PageVisit.objects.bulk_create([made], ignore_conflicts=True)
         visit = PageVisit.objects.get(assignment=assignment, key=key)
-    page = page_as_shown(step.page, visit.shown)
-    return step, page, step.protocol.asks(page)
+    step = as_shown(step, visit)
+    return step, step.page, step.protocol.asks(step.page)
 
 
-def plausible(asks, rng: random.Random, comment="") -> dict[str, str]:
-    """An answer to each question that a careful person might give."""
-    answers = {}
-    for slot, ask in asks.items():
-        kind = ask.field.kind
-        if kind == "number":
-            answers[slot] = str(rng.randint(ask.field.minimum, ask.field.maximum))
-        elif kind == "scale":
-            answers[slot] = rng.choice(ask.field.points).key
-        elif kind == "choice":
-            answers[slot] = ask.field.options[0].key
-        elif kind == "exposure":
-            answers[slot] = rng.choice(ask.field.exposures)[0]
-        elif kind == "text":
-            answers[slot] = comment
-        elif kind == "tick":
-            answers[slot] = "1"
+def plausible(assignment: Assignment, key: str | None = None, rng=None, comment="") -> dict[str, str]:
+    """What a careful person might send from a page, the next one where no key is given."""
+    step, _, asks = open_page(assignment, key)
+    answers = Robot(rng or random.Random(1), comment).answers(step.protocol, asks)
+    sent = read_page(step, asks, form(**answers))
+    assert sent.is_valid, refusal(step, sent)
     return answers
+
+
+def sent_from(path: str, rng=None) -> dict[str, str] | None:
+    """What a browser sends from the page at this address; None where nothing is asked any more."""
+    code, key = path.split("/")[2:4]
+    assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
+    return {"go": "1"} | plausible(assignment, key, rng) if key in standing_of(assignment).steps else None
 
 
 def answered(assignment: Assignment, key: str | None = None, rng=None, comment="", **changes):
     """Answer one page; gives the outcome."""
-    step, page, asks = open_page(assignment, key)
-    answers = plausible(asks, rng or random.Random(1), comment)
-    answers.update(changes)
+    key = key or standing_of(assignment).next_key
+    answers = plausible(assignment, key, rng, comment) | changes
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-    return record_page(assignment, page.key, form(**answers))
+    return record_page(assignment, key, form(**answers))
 
 
 def submitted(study, person="", rng=None, comment="", until=None, **options) -> Assignment:
@@ -75,7 +84,5 @@ def submitted(study, person="", rng=None, comment="", until=None, **options) -> 
         key = standing_of(assignment).next_key
         if key is None or key == until:
             return assignment
-        outcome = answered(assignment, key, rng, comment)
-        assert outcome.sent is None, outcome.sent
-        if outcome.following is None:
+        if answered(assignment, key, rng, comment).following is None:
             return Assignment.objects.get(pk=assignment.pk)

@@ -8,6 +8,8 @@ from urllib.parse import urljoin
 
 from django.test import Client
 
+from tests.players import sent_from
+
 SLOT = re.compile(
     r"s[0-9]+\.q[0-9]+(\.i[0-9]+)?(\.[A-Z]+)?(\.o[0-9]+)?(\.p[0-9]+)?(\.(skip|where|category|severity|words))?"
 )
@@ -21,6 +23,11 @@ class Form:
     kinds: dict[str, str] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)  # name: the words of its legend or label
     buttons: list[tuple[str, str]] = field(default_factory=list)
+
+    def takes(self, name: str, value: str) -> bool:
+        """Whether a browser can send this: one of what is offered, or words where words are typed."""
+        is_typed = self.kinds.get(name) in ("text", "textarea", "hidden")
+        return (name, value) in self.buttons or (name in self.fields and (is_typed or value in self.fields[name]))
 
 
 class Page(HTMLParser):
@@ -95,9 +102,12 @@ class Page(HTMLParser):
 
 
 class Robot:
-    """One annotator. ``answer(name, kind, values, asked, page, robot)`` gives what to send for a field, or None."""
+    """One annotator. ``answer(name, kind, values, asked, page, robot)`` gives what to send for a field, or None.
 
-    def __init__(self, address: str, answer, seed: int | str = 0):
+    Without it the robot sends what is plausible, as far as the page offers it.
+    """
+
+    def __init__(self, address: str, answer=None, seed: int | str = 0):
         self.client = Client(enforce_csrf_checks=True)
         self.address, self.answer, self.rng = address, answer, random.Random(seed)
         self.read: dict[str, list[str]] = {}
@@ -144,6 +154,11 @@ class Robot:
     def fill(self, form: Form, page: Page) -> dict:
         for label, texts in page.texts.items():
             self.read.setdefault(label, []).extend(text for text in texts if text not in self.read.get(label, []))
+        if self.answer is None:
+            data = sent_from(form.action, self.rng)
+            missing = {name: value for name, value in data.items() if not form.takes(name, value)}
+            assert not missing, (form.action, missing)
+            return data
         data = {"go": "1"}
         for name, values in form.fields.items():
             if not name.startswith("s") or name == "save":

@@ -223,9 +223,8 @@ heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib", "boto3", "boto
 assert not [m for m in heavy if m in sys.modules], ("start-up", [m for m in heavy if m in sys.modules])
 from tests.builders import panel, spa_study
 from tests.robots import Robot
-from tests.test_blinding import any_answer
 study = spa_study(target_n=1)
-robot = Robot(f"/e/{panel(study).key}/?who=w", any_answer)
+robot = Robot(f"/e/{panel(study).key}/?who=w")
 assert robot.play() == "Thank you"
 print([m for m in heavy if m in sys.modules])
 """

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import F
 from django.urls import reverse
 
-from analysis.simulate import Crowd, Robot, World, default_preferences
+from analysis.simulate import Crowd, Judge, World, answers_on, default_preferences
 from annotators import assign
 from annotators.channels import OUTCOMES, REGISTRY
 from annotators.identity import ids_of, mark_of
@@ -261,7 +261,7 @@ class Rehearsal:
             if robot is None:
                 robot = self._robot(person, assignment)
                 until = max(1, len(standing_of(assignment).steps) // 2) if is_half else None
-            data = robot.answers(standing_of(assignment), key)
+            data = answers_on(standing_of(assignment), key, robot)
             if missing := sorted(set(data) - form.names):
                 raise Trouble(f"Page {key} has no field for {missing[0]}.")
             fields = dict(data.lists()) | {"go": "1"}
@@ -275,8 +275,8 @@ class Rehearsal:
     def _is_last(self, assignment: Assignment, key: str) -> bool:
         return list(standing_of(assignment).steps)[-1] == key
 
-    def _robot(self, person: Person, assignment: Assignment) -> Robot:
-        robot = Robot(self._world, self._world.systems_of(assignment.batch_id), random.Random(self.rng.getrandbits(64)))
+    def _robot(self, person: Person, assignment: Assignment) -> Judge:
+        robot = Judge(self._world, self._world.systems_of(assignment.batch_id), random.Random(self.rng.getrandbits(64)))
         robot.is_screened_out = person.role.key == "screened_out"
         return robot
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from ..fields import Answer, Field
+from ..robots import Robot
 from ..scales import ScaleSpec, read_scale
 
 REGISTRY: dict[str, "Protocol"] = {}
@@ -214,6 +215,21 @@ class Shown:
     batches: set[frozenset[int]] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a small study of a protocol needs beside what the protocol says anyway. Blinding, the costs of pages and robots are tested
+    on such a study of every protocol, so it should show as much on a page as campaigns do.
+
+    ``questions`` (columns of Question): where the protocol has no ``questions`` of its own and one on a plain ``question_kind`` does
+    not do. ``settings``: where the defaults do not do. ``has_human``: whether one of the systems is a human author.
+    """
+
+    systems: int = 2
+    has_human: bool = False
+    questions: Sequence[Mapping[str, Any]] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Protocol:
     """What a protocol says of itself. Only ``slug``, ``label``, ``asks`` and ``analyse`` must be given."""
 
@@ -242,6 +258,8 @@ class Protocol:
     questions: Sequence[Mapping[str, Any]] = ()
     # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
     reads_claims = False
+    # What a small study of it needs.
+    sample = Sample()
     # The paper and section that it implements.
     source = ""
 
@@ -353,13 +371,11 @@ class Protocol:
         words = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
         return " or ".join(words) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
-    def robot(
-        self, asks: Mapping[str, Ask], systems: Mapping[int, str], strengths: Mapping[str, float], rng: Random
-    ) -> Mapping[str, str]:
-        """What a robot that perceives these strengths sends on a page, by the names of its inputs. Fields left out are answered
-        as robots answer any field of their kind.
+    def plausible(self, asks: Mapping[str, Ask], robot: Robot) -> Mapping[str, str]:
+        """What a robot sends from a page, by the names of its inputs. Fields left out are answered by their own ``plausible``.
 
-        ``systems``: names by exposure; ``strengths``: by name, in standard deviations of what a robot perceives.
+        Write it where ``clean`` has rules across fields, which must hold for what is sent; or where what robots perceive shall come
+        out of the report as it went in.
         """
         return {}
 
@@ -437,5 +453,5 @@ def choices():
 
 __all__ = [
     "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Look", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
-    "Problem", "Protocol", "Shown", "arms_of", "choices", "load", "question_asks", "register",
+    "Problem", "Protocol", "Sample", "Shown", "arms_of", "choices", "load", "question_asks", "register",
 ]  # fmt: skip

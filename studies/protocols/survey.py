@@ -1,6 +1,9 @@
 """Questions about the annotator or the study itself: screening, background, closing comments. It shows no items."""
 
-from . import Page, Problem, Protocol, question_asks, register
+from . import Page, Problem, Protocol, Sample, question_asks, register
+
+YES_NO = {"kind": "choice", "options": [{"key": "yes", "label": "Yes"}, {"key": "no", "label": "No"}]}
+MUCH = {"kind": "likert", "labels": ["not at all", "a little", "somewhat", "much", "very much"]}
 
 
 @register
@@ -10,6 +13,13 @@ class Survey(Protocol):
     help = "Screening, background, closing comments. Answers are stored and listed; nothing is estimated from them."
     has_items = False
     question_kind = "choice"
+    sample = Sample(
+        questions=(
+            {"key": "fluent", "text": "Do you read English fluently?", "scale": YES_NO},
+            *({"key": f"q{n}", "text": f"How much do you like stories of kind {n}?", "scale": MUCH} for n in range(6)),
+            {"key": "comment", "text": "Is there anything else?", "required": False, "scale": {"kind": "text"}},
+        )
+    )
 
     def problems(self, section):
         if section.m:

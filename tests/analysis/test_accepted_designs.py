@@ -21,10 +21,10 @@ from annotators.record import standing_of
 from studies import lifecycle
 from studies.design import burdens
 from studies.draw import DrawnBatch, write_batches
-from studies.models import Arm, Batch, Contrast, Output, Question, Section, Study
+from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
 from studies.texts import reading_minutes, word_count
-from tests.builders import draft_study, warnings_of
+from tests.builders import add_section, draft_study, warnings_of
 
 pytestmark = pytest.mark.django_db
 
@@ -79,26 +79,12 @@ def protocols():
 
 def section_of(study, slug, position, *, reuses=None, labels="random", settings=()):
     """A section of a protocol with its own questions, or one of the kind with which its questions begin."""
-    protocol = REGISTRY[slug]
-    fields = protocol.settings_form.base_fields if protocol.settings_form else {}
-    given = {"labels": labels} if "labels" in fields else {}
+    form = REGISTRY[slug].settings_form
     # Strategies that count labels need as many places as there are items; that is another test's subject.
-    given |= {name: value for name, value in {"strategy": "any", "stopping": "none"}.items() if name in fields}
-    section = Section.objects.create(
-        study=study, position=position, protocol=slug, m=4, reuses=reuses, settings=given | dict(settings)
-    )
-    asked = [dict(one) for one in protocol.questions]
-    if protocol.names_systems:
-        pair = [study.systems.get(name=name) for name in ("alpha", "beta")]
-        asked = [
-            {"key": f"{x}-{y}", "x": x, "y": y, "text": "How likely is {x} better than {y}?", "scale": {"kind": "percent"}}
-            for x, y in (pair, pair[::-1])
-        ]  # fmt: skip
-    for number, columns in enumerate(
-        asked or [{"key": "overall", "text": "How good is it?", "scale": {"kind": protocol.question_kind}}], 1
-    ):
-        Question.objects.create(section=section, position=number, help="What is meant.", **columns)
-    return section
+    given = {"labels": labels, "strategy": "any", "stopping": "none"}
+    given = {name: value for name, value in given.items() if form and name in form.base_fields} | dict(settings)
+    pair = [study.systems.get(name=name) for name in ("alpha", "beta")]
+    return add_section(study, slug, position=position, m=4, reuses=reuses, pairs=[pair], settings=given)
 
 
 def drafted(planned: Planned) -> Study:

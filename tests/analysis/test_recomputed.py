@@ -17,7 +17,7 @@ from annotators.exclude import exclude
 from annotators.record import record_page, standing_of
 from studies import lifecycle
 from studies.fields import TIE
-from studies.models import Contrast, Exposure, Question, Study
+from studies.models import Contrast, Question, Study
 from tests.builders import (
     add_choice,
     add_marks,
@@ -30,7 +30,7 @@ from tests.builders import (
     launched,
     user,
 )
-from tests.players import claimed, form, open_page, plausible
+from tests.players import Perceiving, claimed, form, open_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 PEOPLE, LEFT, EXCLUDED = 14, 2, (4,)
@@ -45,10 +45,7 @@ def play(study, n, until=None, strengths=STRENGTHS):
     done = 0
     while (key := standing_of(assignment).next_key) is not None and (until is None or done < until):
         step, page, asks = open_page(assignment, key)
-        exposures = [ask.exposure_id for ask in asks.values() if ask.exposure_id]
-        exposures += [exposure for item in page.items for _, exposure in item.exposures]
-        systems = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output__system__name"))
-        sent = plausible(asks, rng, "because of its words") | step.protocol.robot(asks, systems, strengths, rng)
+        sent = Perceiving(rng, strengths, "because of its words").answers(step.protocol, asks)
         for slot, ask in asks.items():
             if ask.field.kind == "exposure" and rng.random() < 0.2:
                 sent[slot] = TIE
@@ -373,7 +370,7 @@ def test_utilities_between_planted_references(same_orders):
         x, y = (study.systems.get(name=name) for name in ("beta", "alpha"))
         Contrast.objects.create(study=study, x=x, y=y, estimand=estimand, expected=">")
     launched(study)
-    for n in range(12):
+    for n in range(12, 24):
         play(study, n, strengths={"bottom": -2.0, "alpha": 0.0, "beta": 0.5, "top": 2.5})
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)

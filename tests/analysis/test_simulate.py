@@ -9,9 +9,11 @@ from django.core.management import CommandError, call_command
 from analysis.frames import assignments_frame, responses_frame
 from analysis.simulate import Crowd, default_preferences, simulate_answers
 from annotators.models import Assignment, PageVisit, Response
-from studies.protocols import REGISTRY
-from tests.bench.protocols import CASES
+from studies.fields import Field
+from studies.protocols import REGISTRY, Protocol
+from studies.robots import Robot
 from tests.builders import launched, spa_study
+from tests.samples import sample_draft
 
 pytestmark = pytest.mark.django_db
 
@@ -33,9 +35,31 @@ def test_robots_answer_every_page_and_are_told_from_people():
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_robots_answer_every_protocol(slug):
-    study = launched(CASES[slug](2, 2))
+    study = launched(sample_draft(slug, 2, 2))
     ended = simulate_answers(study, 2, crowd=Crowd(screened_out=0), rng=random.Random(3))
     assert ended.submitted == 2 and Response.objects.filter(assignment__study=study).exists()
+
+
+def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
+    monkeypatch.setattr(type(REGISTRY["ranking"]), "plausible", Protocol.plausible)
+    study = sample_draft("ranking")
+    study.sections.update(settings={"allows_ties": False})
+    with pytest.raises(ValueError, match="The protocol ranking must say what is plausible: give it a method `plausible"):
+        simulate_answers(launched(study), 1)
+
+
+def test_a_field_that_no_robot_can_answer_is_named():
+    class Odd(Field):
+        pass
+
+    with pytest.raises(NotImplementedError, match="how to answer a Odd: give this field a method `plausible`"):
+        Odd().plausible(Robot(random.Random(1)), None)
+
+
+def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
+    monkeypatch.setattr(type(REGISTRY["relative"]), "questions", ())
+    with pytest.raises(AssertionError, match="must have words for each of its points.* Say in `sample` of studies/protocols/relative"):
+        sample_draft("relative")
 
 
 def test_stronger_systems_get_higher_chances_and_ratings():

@@ -32,6 +32,7 @@ from annotators.views import pages as page_views
 from studies import lifecycle
 from studies.models import Question, Section, Study
 from studies.protocols import Ask
+from studies.robots import Robot
 from tests.builders import (
     COMMENT,
     SCREENING,
@@ -49,7 +50,6 @@ from tests.builders import (
     spa_draft,
     user,
 )
-from tests.players import plausible
 
 pytestmark = pytest.mark.django_db
 PEOPLE = ("anna", "ben")
@@ -246,7 +246,7 @@ class Play:
         visit = standing.visits.get(key)
         page = page_as_shown(step.page, visit.shown) if visit else step.page
         asks = step.protocol.asks(page)
-        sent = plausible(asks, self.rng, "Because.") | step.protocol.robot(asks, {}, {"": 0.0}, self.rng)
+        sent = Robot(self.rng, "Because.").answers(step.protocol, asks)
         if step.purpose == "screening" and self.rng.random() < 0.1:
             sent = dict.fromkeys(sent, "no")
         return asks, sent

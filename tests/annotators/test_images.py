@@ -15,10 +15,9 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Conflict, record_page, standing_of
 from studies.models import Study
 from studies.protocols import REGISTRY
-from tests.bench.protocols import sent_on
 from tests.builders import launched, recruitment
 from tests.illustrated import illustrated
-from tests.players import claimed, form
+from tests.players import claimed, form, sent_from
 from tests.robots import Page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -42,8 +41,8 @@ class Sender:
 
     def send(self, *, answers=True, **more):
         path = f"/p/{self.assignment.code}/{self.key}/"
-        page = self.client.get(path).content.decode()
-        self.sent = (sent_on(Page(page)) if answers else {"go": "1"}) | more
+        self.client.get(path)
+        self.sent = (sent_from(path) if answers else {"go": "1"}) | more
         return self.client.post(path, self.sent)
 
     def visit(self, key) -> PageVisit:

@@ -12,11 +12,9 @@ from annotators.record import standing_of
 from studies.protocols import REGISTRY
 from tests.accessibility import violations
 from tests.annotators.test_pages_browser import DESKTOP, until
-from tests.bench.protocols import sent_on
 from tests.builders import launched, recruitment
 from tests.illustrated import Line, illustrated
-from tests.players import claimed
-from tests.robots import Page
+from tests.players import claimed, sent_from
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -39,8 +37,8 @@ class Reader:
 
     def open(self, key: str, mode: str = "loads") -> None:
         path = self.path(key)
-        html = self.client.get(path).content.decode()
-        answers = sent_on(Page(html)) | {"save": "1"}
+        self.client.get(path)
+        answers = sent_from(path) | {"save": "1"}
         del answers["go"]
         assert self.client.post(path, answers).status_code == 302
         self.line.mode = mode

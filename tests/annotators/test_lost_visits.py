@@ -7,10 +7,9 @@ from django.test import Client
 from analysis.flat import seats_of
 from annotators.models import Assignment, PageVisit, Response
 from studies.protocols import REGISTRY
-from tests.bench.protocols import CASES, sent_on
 from tests.builders import launched, recruitment, spa_study
-from tests.players import claimed, submitted
-from tests.robots import Page
+from tests.players import claimed, sent_from, submitted
+from tests.samples import sample_draft
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
@@ -27,7 +26,7 @@ def play(assignment: Assignment, *, loses: bool) -> int:
     """Answer every page, each second one with a draft before. ``loses``: the page's row is gone once it was written."""
     client, pages = Client(), 0
     path = client.get(f"/p/{assignment.code}/")["Location"]
-    while (answers := sent_on(Page(client.get(path).content.decode()))) is not None:
+    while client.get(path) and (answers := sent_from(path)) is not None:
         open_visit = PageVisit.objects.filter(assignment=assignment, recorded_at=None)
         assert open_visit.get().shown_at
         for data in [answers | {"save": "auto"}, answers] if pages % 2 else [answers]:
@@ -46,8 +45,7 @@ def play(assignment: Assignment, *, loses: bool) -> int:
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_every_page_of_every_protocol_is_stored_as_if_its_row_had_not_been_lost(slug):
     """But for the moment of the first sight, which nobody knows any more."""
-    assert slug in CASES, f"tests/bench/protocols.py has no study of the protocol {slug}"
-    study = launched(CASES[slug](3, 1))
+    study = launched(sample_draft(slug, 3, 1))
     assignment = claimed(study, "w", recruitment(study))
     found = {}
     for loses in (False, True):

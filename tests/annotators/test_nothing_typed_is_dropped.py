@@ -27,10 +27,11 @@ from heval_site import unavailable
 from studies import lifecycle
 from studies.models import Study
 from studies.protocols import REGISTRY
-from tests.bench.protocols import CASES, sent_on
+from studies.robots import Robot
 from tests.builders import COMMENT, add_rating, add_survey, draft_study, launched, recruitment
-from tests.players import answered, claimed, plausible
+from tests.players import answered, claimed, sent_from
 from tests.robots import Page as Forms
+from tests.samples import sample_draft
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[2]
@@ -314,8 +315,9 @@ def at_work(study: Study) -> Cell:
 
 
 def good(assignment: Assignment, key: str, seed=1) -> dict[str, str]:
+    standing = standing_of(assignment)
     asks, _ = asks_of(assignment, key)
-    return plausible(asks, Random(seed), WORDS)
+    return Robot(Random(seed), WORDS).answers(standing.steps[key].protocol, asks) if asks else {}
 
 
 def never_at_work(study: Study, reason: str) -> Cell:
@@ -469,13 +471,13 @@ def faulty(*args, **kwargs):
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
-    study = launched(CASES[slug](3, 1))
+    study = launched(sample_draft(slug, 3, 1))
     client = Client(raise_request_exception=False)
     assignment = claimed(study, "w", recruitment(study))
     path, pages = client.get(f"/p/{assignment.code}/")["Location"], 0
     while True:
         page = client.get(path).content.decode()
-        if (valid := sent_on(Forms(page))) is None:
+        if (valid := sent_from(path)) is None:
             break
         key, everything = path.split("/")[3], filled(page)
         fresh = Assignment.objects.select_related("study").get(pk=assignment.pk)

@@ -12,10 +12,10 @@ from annotators.models import PageVisit
 from annotators.pages import way_of
 from annotators.record import standing_at, standing_of
 from studies.protocols import REGISTRY, Protocol
-from tests.bench.protocols import CASES, bytes_beside_stimuli, sent_on
+from tests.bench.protocol_pages import bytes_beside_stimuli
 from tests.builders import add_rating, draft_study, humanlike_draft, launched, recruitment, spa_study
-from tests.players import answered, claimed
-from tests.robots import Page
+from tests.players import answered, claimed, sent_from
+from tests.samples import sample_draft
 
 pytestmark = pytest.mark.django_db
 PAGES = 16
@@ -72,15 +72,14 @@ def test_pages_that_follow_from_answers_ask_few_queries_and_the_last_as_few_as_t
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_every_page_of_every_protocol_asks_few_queries_and_has_few_bytes(slug):
-    assert slug in CASES, f"tests/bench/protocols.py measures no study of the protocol {slug}"
-    study = launched(CASES[slug](2, 1))
+    study = launched(sample_draft(slug, 2, 1))
     client, pages = Client(), 0
     path = f"/p/{claimed(study, 'w', recruitment(study)).code}/"
     path = client.get(path)["Location"]
     while True:
         with CaptureQueriesContext(connection) as looking:
             page = client.get(path).content
-        if (answers := sent_on(Page(page.decode()))) is None:
+        if (answers := sent_from(path)) is None:
             break
         with CaptureQueriesContext(connection) as sending:
             sent = client.post(path, answers)

@@ -1,7 +1,6 @@
 """Prepared statements do what the ORM would do, and are compiled once."""
 
 from decimal import Decimal
-from random import Random
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
@@ -11,7 +10,7 @@ from annotators.models import PageVisit, Response
 from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly
 from annotators.record import OF_RESPONSE, OF_VISIT, Row, record_page
 from tests.builders import spa_study
-from tests.players import claimed, form, open_page, plausible, submitted
+from tests.players import claimed, form, plausible, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
@@ -146,9 +145,9 @@ def test_a_row_that_is_refused_undoes_what_came_before_it_and_no_word_is_cut_sho
 def test_on_postgres_a_page_is_stored_by_one_statement():
     study = spa_study(target_n=1)
     assignment = submitted(study, "a", until="s2.ask")
-    _, page, asks = open_page(assignment)
+    answers = form(**plausible(assignment))
     with CaptureQueriesContext(connection) as seen:
-        assert record_page(assignment, page.key, form(**plausible(asks, Random(1)))).following
+        assert record_page(assignment, "s2.ask", answers).following
     writing = [one["sql"] for one in seen.captured_queries if not one["sql"].startswith("SELECT")]
     assert len(writing) == 1 and writing[0].startswith("WITH done0 AS (UPDATE"), writing
 

@@ -114,7 +114,7 @@ def came_of(code: str, key: str, data: dict) -> str | int:
 def test_a_page_that_is_sent_while_its_draft_is_being_saved_is_stored_whole():
     study = spa_study(target_n=8)
     begun = [submitted(study, f"w{n}", until="s2.ask") for n in range(8)]
-    sent = {one.code: plausible(open_page(one)[2], random.Random(one.pk)) for one in begun}
+    sent = {one.code: plausible(one, rng=random.Random(one.pk)) for one in begun}
 
     def acts(at):
         code, is_draft = at
@@ -135,7 +135,7 @@ def test_a_page_sent_by_many_at_once_is_stored_once():
     study = spa_study(target_n=1)
     assignment = submitted(study, "w", until="s2.ask")
     _, page, asks = open_page(assignment)
-    answers = [plausible(asks, random.Random(n % 2)) for n in range(12)]
+    answers = [plausible(assignment, rng=random.Random(n % 2)) for n in range(12)]
     # Looked at by a browser, its times are known, and half of what comes then may be stored at once.
     assert Client().get(f"/p/{assignment.code}/{page.key}/").status_code == 200
     outcomes = Counter(all_at_once(lambda data: came_of(assignment.code, page.key, data), answers, 12))

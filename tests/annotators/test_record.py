@@ -90,7 +90,7 @@ def test_the_rated_item_is_the_first_one_shown(study):
 def test_a_page_sent_twice_changes_nothing(study):
     assignment = at_questions(study)
     step, page, asks = open_page(assignment)
-    answers = form(**plausible(asks, random.Random(3)))
+    answers = form(**plausible(assignment, rng=random.Random(3)))
     first = record_page(fresh(assignment), page.key, answers)
     before = list(Response.objects.filter(assignment=assignment).values_list())
     again = record_page(fresh(assignment), page.key, answers)
@@ -101,7 +101,7 @@ def test_a_page_sent_twice_changes_nothing(study):
 def test_other_answers_for_a_recorded_page_are_refused(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
-    answers = plausible(asks, random.Random(3))
+    answers = plausible(assignment, rng=random.Random(3))
     record_page(fresh(assignment), page.key, form(**answers))
     slot = next(iter(asks))
     with pytest.raises(Conflict):
@@ -158,7 +158,7 @@ def test_a_chance_is_a_whole_number_from_0_to_100(study, sent):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
     slot = next(iter(asks))
-    data = form(**plausible(asks, random.Random(1)))
+    data = form(**plausible(assignment))
     data.setlist(slot, sent)
     outcome = record_page(fresh(assignment), page.key, data)
     assert list(outcome.sent.errors) == [slot] and outcome.sent.errors[slot]
@@ -170,7 +170,7 @@ def test_a_rating_is_one_of_its_points(study, sent):
     assignment = submitted(study, "w", until="s3.p1")
     _, page, asks = open_page(assignment)
     slot = next(iter(asks))
-    data = form(**plausible(asks, random.Random(1)))
+    data = form(**plausible(assignment))
     data.setlist(slot, sent)
     assert list(record_page(fresh(assignment), page.key, data).sent.errors) == [slot]
 
@@ -182,7 +182,7 @@ def test_a_rating_is_one_of_its_points(study, sent):
 def test_a_field_that_the_page_does_not_have_is_refused(study, name):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
-    data = form(**plausible(asks, random.Random(1)))
+    data = form(**plausible(assignment))
     data[name] = "5"
     outcome = record_page(fresh(assignment), page.key, data)
     assert outcome.sent.general and not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
@@ -248,12 +248,11 @@ def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finish
 @pytest.mark.parametrize("reason", ["failed_checks", "screened_out"])
 def test_who_is_turned_away_while_a_page_is_on_its_way_answers_it_no_more(study, reason):
     assignment = at_questions(study)
-    _, _, asks = open_page(assignment)
-    as_read = fresh(assignment)
+    as_read, answers = fresh(assignment), form(**plausible(assignment))
     assign.release(assignment.pk, reason)
     n_answers = Response.objects.filter(assignment=assignment).count()
     with pytest.raises(Closed):
-        record_page(as_read, "s2.ask", form(**plausible(asks, random.Random(1))))
+        record_page(as_read, "s2.ask", answers)
     assert Response.objects.filter(assignment=assignment).count() == n_answers
 
 
@@ -287,7 +286,7 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     _, page, asks = open_page(assignment)
     as_read = assignment_on_page(RequestFactory().post("/"), assignment.code, page.key)
     save_draft(fresh(assignment), page.key, form(active="90"))
-    record_page(as_read, page.key, form(active="7", **plausible(asks, random.Random(1))))
+    record_page(as_read, page.key, form(active="7", **plausible(assignment)))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
 
 
@@ -306,7 +305,7 @@ def test_a_draft_is_kept_until_the_page_is_recorded(study):
 def test_a_draft_of_a_recorded_page_that_says_what_is_stored_is_no_conflict(study):
     assignment = at_questions(study)
     _, _, asks = open_page(assignment)
-    sent = form(**plausible(asks, random.Random(3)))
+    sent = form(**plausible(assignment, rng=random.Random(3)))
     record_page(fresh(assignment), "s2.ask", sent)
     for draft in (sent, form(active="3")):
         with pytest.raises(AlreadyStored):
@@ -342,7 +341,7 @@ def test_a_draft_is_kept_whole_or_refused(study, data, kept):
 def test_a_middle_page_takes_at_most_eight_queries(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
-    loaded, answers = fresh(assignment), form(**plausible(asks, random.Random(1)))
+    loaded, answers = fresh(assignment), form(**plausible(assignment))
     with CaptureQueriesContext(
         connection,
     ) as queries:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import parse_qs
 
 import pytest
@@ -12,7 +13,6 @@ from studies.models import Question
 from studies.protocols import REGISTRY
 from studies.scales import KINDS
 from tests.annotators.test_pages_browser import PHONE, until
-from tests.bench.protocols import CASES
 from tests.builders import (
     COMMENT,
     SCREENING,
@@ -25,6 +25,7 @@ from tests.builders import (
     launched,
 )
 from tests.players import answered, claimed, open_page
+from tests.samples import sample_draft
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -83,11 +84,7 @@ def practice():
     return humanlike_draft(conditions=("comparison",), domains=("news",), instructions="", target_n=4, m=1, texts=6)
 
 
-def case(slug: str) -> Callable:
-    return lambda: CASES[slug](1, 4)
-
-
-STUDIES: dict[str, Callable] = {slug: case(slug) for slug in REGISTRY} | {
+STUDIES: dict[str, Callable] = {slug: partial(sample_draft, slug, 1, 4) for slug in REGISTRY} | {
     one.__name__: one for one in (every_scale, criteria, reasons, practice)
 }
 
@@ -428,7 +425,6 @@ def study(request, db):
 
 @pytest.mark.parametrize("study", STUDIES, indirect=True)
 def test_touch_and_keys_change_only_what_was_meant(visit, study):
-    assert set(CASES) == set(REGISTRY)
     phone, desk = visit(viewport=PHONE, has_touch=True, is_mobile=True), visit()
     wrong = touched(phone, claimed(study, "phone"))
     wrong += keyed(desk, claimed(study, "desk"), claimed(study, "walker"))

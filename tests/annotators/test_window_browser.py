@@ -1,6 +1,7 @@
 """Nothing lies outside the window and nothing covers the focus: every protocol, with outputs that are hard to show."""
 
 import io
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -14,12 +15,11 @@ from studies.protocols import REGISTRY
 from tests.accessibility import violations
 from tests.annotators.test_pages_browser import PHONE
 from tests.annotators.test_two_choice_browser import shot
-from tests.bench.protocols import CASES, sent_on
 from tests.builders import humanlike_draft, launched, painted, recruitment
-from tests.illustrated import Line, blocking
+from tests.illustrated import Line
 from tests.outside import SIZES, wrong_by_links, wrong_on
-from tests.players import claimed
-from tests.robots import Page
+from tests.players import claimed, sent_from
+from tests.samples import blocking, sample_draft
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -49,7 +49,7 @@ def humanlike_pairs(m: int, target_n: int):
     )
 
 
-DRAFTS = CASES | {"humanlike, pairs": humanlike_pairs}
+DRAFTS = {slug: partial(sample_draft, slug) for slug in REGISTRY} | {"humanlike, pairs": humanlike_pairs}
 
 
 def made_hard(draft, media_root) -> tuple[dict[str, str], str]:
@@ -132,7 +132,7 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
     while (key := standing_of(assignment).next_key) is not None:
         path = f"/p/{assignment.code}/{key}/"
         step = standing_of(assignment).steps[key]
-        html = client.get(path).content.decode()
+        client.get(path)
         exposures = [exposure for item in step.page.items for _, exposure in item.exposures]
         shown = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output_id"))
         kinds = frozenset(of_output[shown[exposure]] for exposure in exposures)
@@ -154,7 +154,7 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
                         wrong += [f"{key} refused, {viewport['width']}: {one}" for one in wrong_by_links(page)]
             looked_at.add(about)
         if standing_of(assignment).next_key == key:
-            assert client.post(path, sent_on(Page(html))).status_code == 302
+            assert client.post(path, sent_from(path)).status_code == 302
     context.close()
     assert looked_at and seen == set(of_output.values())
     assert not wrong, "\n".join(wrong)

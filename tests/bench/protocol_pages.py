@@ -9,6 +9,7 @@ folder that is gone afterwards.
 
 import argparse
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -34,11 +35,19 @@ class Seen:
     page: bytes
 
 
+# What a page shows of the stimuli: texts of outputs and prompts, which no page can make shorter.
+STIMULI = re.compile(rb'<div class="words[^>]*>(.*?)</div>', re.DOTALL)
+
+
+def bytes_beside_stimuli(page: bytes) -> int:
+    return len(page) - sum(map(len, STIMULI.findall(page)))
+
+
 Watch = Callable[[], AbstractContextManager]
 
 
 def walk(
-    send: InProcess, path: str, answers: Callable[[bytes], dict | None], watch: Watch = nullcontext
+    send: InProcess, path: str, answers: Callable[[str], dict | None], watch: Watch = nullcontext
 ) -> Iterator[Seen]:
     """One person's pages to the end."""
     while True:
@@ -47,7 +56,7 @@ def walk(
             status, _, page = send("GET", path)
             get = time.process_time() - began
         assert status == 200, (status, path)
-        if (sent := answers(page)) is None:
+        if (sent := answers(path)) is None:
             return
         body = urlencode(sent).encode()
         with watch():
@@ -61,13 +70,11 @@ def walk(
 
 
 def ours(send: InProcess, door: str, person: int, watch: Watch = nullcontext) -> list[Seen]:
-    from tests.robots import Page
-
-    from .protocols import sent_on
+    from tests.players import sent_from
 
     _, path, _ = send("POST", f"{door}?who=w{person}", b"agree=1&start=1")
     _, path, _ = send("GET", path)
-    return list(walk(send, path, lambda page: sent_on(Page(page.decode())), watch))
+    return list(walk(send, path, sent_from, watch))
 
 
 def bare(send: InProcess, person: int) -> list[Seen]:
@@ -114,18 +121,19 @@ def queries_of(send: InProcess, door: str, person: int) -> tuple[int, int]:
 
 def measured(only: str, people: int) -> None:
     from heval_site.preparing import prepare
+    from studies.protocols import REGISTRY
     from tests.builders import launched, panel
+    from tests.samples import sample_draft
 
     from .bare.fill import fill
-    from .protocols import CASES, bytes_beside_stimuli
 
     prepare()
     send, send_bare = applications()
     fill()
     doors = {}
-    for slug, draft in CASES.items():
+    for slug in sorted(REGISTRY):
         if only in slug:
-            doors[slug] = f"/e/{panel(launched(draft(PROMPTS, people + WARM + 1))).key}/"
+            doors[slug] = f"/e/{panel(launched(sample_draft(slug, PROMPTS, people + WARM + 1))).key}/"
     spent: dict[str, list[list[Seen]]] = defaultdict(list)
     for person in range(people + WARM):
         for slug, door in doors.items():

@@ -18,7 +18,6 @@ from studies import lifecycle
 from tests.builders import panel, recruitment, spa_study, user
 from tests.players import claimed
 from tests.robots import Page, Robot
-from tests.test_blinding import any_answer
 
 ROOT = Path(__file__).resolve().parents[2]
 MTURK, SERVICE = "annotators/test_channel_mturk", "annotators/test_channel_mturk_service"
@@ -215,7 +214,7 @@ def everything() -> tuple:
 def test_refresh_back_and_a_second_tab_at_every_step_change_nothing():
     study = spa_study(target_n=2)
     link = f"/e/{panel(study).key}/?who=W1&session=S1"
-    robot = Robot(link, any_answer, "W1")
+    robot = Robot(link, seed="W1")
     sent = []  # (address, form) of every page so far
     post = robot.post
 
@@ -245,14 +244,14 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     owner = user("owner")
     study = spa_study(owner, target_n=6)
     way = panel(study)
-    inside = [Robot(f"/e/{way.key}/?who=W{n}", any_answer, n) for n in range(5)]
+    inside = [Robot(f"/e/{way.key}/?who=W{n}", seed=n) for n in range(5)]
     for robot in inside:
         robot.start()
     if what == "link":
         assert doors.stop(way, owner) and not doors.stop(way, owner)
     else:
         lifecycle.close(study, owner)
-    late = Robot(f"/e/{way.key}/?who=W9", any_answer, 9)
+    late = Robot(f"/e/{way.key}/?who=W9", seed=9)
     assert late.play() != "Thank you" and not Assignment.objects.filter(submitted_at__isnull=False).exists()
     assert [robot.play() for robot in inside] == ["Thank you"] * 5
     assert Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False).count() == 5
@@ -273,7 +272,7 @@ def test_looking_at_a_link_uses_nothing_up():
         )
         assert Client().head(link).status_code == 200
     assert everything() == before
-    assert Robot(link, any_answer, 1).play() == "Thank you"
+    assert Robot(link, seed=1).play() == "Thank you"
 
 
 @pytest.mark.django_db

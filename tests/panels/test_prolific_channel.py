@@ -12,7 +12,7 @@ from annotators.models import Annotator, Assignment, Recruitment
 from tests.admin_pages import changed, errors_of, form_of
 from tests.builders import recruitment, spa_study, user
 from tests.robots import Robot
-from tests.test_blinding import all_bytes, any_answer
+from tests.test_blinding import all_bytes
 from tests.test_rules_of_the_code import AD_WORDS
 
 PID, STUDY, SESSION = "5f1a" * 6, "60ab" * 6, "66f0" * 6
@@ -187,7 +187,7 @@ def test_a_visit_shows_the_code_at_its_end_alone_and_no_id_on_its_pages(client):
     # Looking, also by the robots that preview links, takes no place.
     assert all(client.get(address).status_code == 200 and client.head(address).status_code == 200 for _ in range(2))
     assert not Assignment.objects.exists() and not Annotator.objects.exists()
-    robot = Robot(address, any_answer)
+    robot = Robot(address)
     assert robot.play() == "Thank you"
     assignment = Assignment.objects.get()
     assert assignment.external_ids == {"task": STUDY, "session": SESSION}

@@ -33,7 +33,7 @@ from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import recruitment, spa_study, user
 from tests.players import answered, claimed, submitted
 from tests.robots import Robot
-from tests.test_blinding import all_bytes, any_answer
+from tests.test_blinding import all_bytes
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4
@@ -231,7 +231,7 @@ def test_settings_that_are_not_sonas_are_refused(changes, field):
 def test_the_token_is_on_the_last_page_alone():
     door = recruitment(spa_study(target_n=1), "sona", settings=SETTINGS)
     keep(door, SECRETS)
-    robot = Robot(f"/e/{door.key}/?survey_code=40351", any_answer)
+    robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
     end = [response for response in robot.responses if b"Thank you" in response.content]
     assert CREDIT.replace("&", "&amp;").encode() in end[-1].content
@@ -295,7 +295,7 @@ def last_page(assignment) -> str:
 
 
 def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, monkeypatch):
-    robot = Robot(f"/e/{door.key}/?survey_code=40351", any_answer)
+    robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
     one = Assignment.objects.get()
     before = last_page(one)

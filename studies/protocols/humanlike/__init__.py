@@ -10,7 +10,7 @@ from django.db.models import Count
 
 from studies.fields import ExposureChoice
 
-from .. import Ask, DrawnItem, Page, Problem, Protocol, question_asks, register
+from .. import Ask, DrawnItem, Page, Problem, Protocol, Sample, question_asks, register
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
 POINTS = (
@@ -82,6 +82,7 @@ class HumanLike(Protocol):
     )
     question_kind = "likert"
     source = "Clark et al. 2021"
+    sample = Sample(has_human=True)
 
     def estimands(self, section):
         return {
@@ -212,16 +213,15 @@ class HumanLike(Protocol):
             for slot, ask in question_asks(page, question, item, label, exposure).items()
         }
 
-    def robot(self, asks, systems, strengths, rng):
+    def plausible(self, asks, robot):
         """A robot sees evidence of a machine, normal around minus what the text's author has of the human."""
-        middle = sum(strengths.values()) / len(strengths)
         sent = {}
         for slot, ask in asks.items():
             points = getattr(ask.field, "points", ())
-            if ask.exposure_id not in systems or len(points) < 2 or len(points) % 2:
+            if not ask.exposure_id or len(points) < 2 or len(points) % 2:
                 continue
             keys = sorted(int(point.key) for point in points)
-            evidence = middle - strengths.get(systems[ask.exposure_id], middle) + rng.gauss(0, 1)
+            evidence = robot.middle - robot.strength(ask.exposure_id) + robot.rng.gauss(0, 1)
             place = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
             sent[slot] = str(keys[min(len(keys) - 1, max(0, place))])
         return sent

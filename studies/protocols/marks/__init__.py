@@ -124,6 +124,9 @@ class Mark(Field):
         offered = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
         return sent if offered is None else {option.key: option.label for option in offered}.get(sent)
 
+    def plausible(self, robot, ask):
+        return None  # another error than those that the protocol's robots found
+
     def parts(self, output) -> tuple[Part, ...]:
         """The sentences of what is shown, from which its page offers."""
         return sentences(output.text)
@@ -137,6 +140,9 @@ class NoErrors(Tick):
 
     def clean(self, sent):
         return Answer(value=Decimal(0)) if Tick.clean(self, sent) else None
+
+    def plausible(self, robot, ask):
+        return None  # the protocol's robots found errors, else they had ticked it
 
 
 @register
@@ -265,7 +271,7 @@ class Marks(Protocol):
             seen.add(answer)
         return errors
 
-    def robot(self, asks, systems, strengths, rng):
+    def plausible(self, asks, robot):
         """A robot finds the more errors the weaker the system, and takes points off for each."""
         sent: dict[str, str] = {}
         marks = [(slot, ask) for slot, ask in asks.items() if isinstance(ask.field, Mark)]
@@ -273,8 +279,7 @@ class Marks(Protocol):
             return sent
         exposure = marks[0][1].exposure_id
         text = sentences(_texts([exposure])[exposure])
-        middle = sum(strengths.values()) / len(strengths)
-        behind = middle - strengths.get(systems.get(exposure, ""), middle)
+        behind, rng = robot.middle - robot.strength(exposure), robot.rng
         chance = 1 / (1 + 2.718281828 ** -(behind - 0.5))
         lost, seen = Decimal(0), set()
         for slot, ask in marks:
@@ -286,8 +291,8 @@ class Marks(Protocol):
                 lost += graded.weight
                 sent |= {f"{slot}.where": where, f"{slot}.category": kind.key, f"{slot}.severity": graded.key}
         for slot, ask in asks.items():
-            if isinstance(ask.field, NoErrors):
-                sent[slot] = "" if seen else "1"
+            if isinstance(ask.field, NoErrors) and not seen:
+                sent[slot] = "1"
             elif ask.field.kind == "number":
                 low, high = ask.field.minimum, ask.field.maximum
                 share = max(0.0, min(1.0, 0.9 - float(lost) / 40 + rng.gauss(0, 0.05)))

@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from studies.fields import Answer, WholeNumber
 
-from .. import Ask, Problem, Protocol, arms_of, register
+from .. import Ask, Problem, Protocol, Sample, arms_of, register
 
 SHARE = "share"
 # More than this nobody holds in mind at once.
@@ -71,6 +71,7 @@ class Ranking(Protocol):
             "scale": {"kind": "number", "minimum": 1, "maximum": 26, "low": "the best"},
         },
     )
+    sample = Sample(systems=5)
 
     def estimands(self, section):
         return {SHARE: "P(x ranked above y) + P(same place) / 2"}
@@ -152,16 +153,14 @@ class Ranking(Protocol):
                     data[slot] = Answer(value=before + (counts[answer.value] + 1) / Decimal(2), text=answer.text)
         return errors
 
-    def robot(self, asks, systems, strengths, rng):
+    def plausible(self, asks, robot):
         """A robot ranks by what it perceives: strength and noise. Those that it cannot tell apart tie, where that is allowed."""
         ranked: dict[tuple, list[str]] = {}
         for slot, ask in asks.items():
             ranked.setdefault((ask.question_id, ask.item_id), []).append(slot)
         sent = {}
         for slots in ranked.values():
-            seen = {
-                slot: strengths.get(systems.get(asks[slot].exposure_id, ""), 0.0) + rng.gauss(0, 1) for slot in slots
-            }
+            seen = {slot: robot.strength(asks[slot].exposure_id) + robot.rng.gauss(0, 1) for slot in slots}
             best_first = sorted(slots, key=lambda slot: -seen[slot])
             place = 1
             for number, slot in enumerate(best_first, 1):

@@ -116,17 +116,17 @@ class Relative(Protocol):
                 )  # fmt: skip
         return asks
 
-    def robot(self, asks, systems, strengths, rng):
+    def plausible(self, asks, robot):
         """A robot perceives how far the first lies above the second, and says so in points."""
         sent = {}
         for slot, ask in asks.items():
             field = ask.field
             if not isinstance(field, Degrees) or len(field.exposures) != 2:
                 continue
-            first, second = (strengths.get(systems.get(exposure, ""), 0.0) for _, exposure in field.exposures)
+            first, second = (robot.strength(exposure) for _, exposure in field.exposures)
             points = sorted(int(point.key) for point in field.points)
             middle = points[len(points) // 2]
-            sent[slot] = str(min(points[-1], max(points[0], middle + round(first - second + rng.gauss(0, 1)))))
+            sent[slot] = str(min(points[-1], max(points[0], middle + round(first - second + robot.rng.gauss(0, 1)))))
         return sent
 
     def analyse(self, frame, sections):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django import forms
 
-from .. import Page, Problem, Protocol, arms_of, question_asks, register
+from .. import Page, Problem, Protocol, Sample, arms_of, question_asks, register
 
 EXPLANATION = """\
 Give each answer as a chance from 0 to 100.
@@ -74,6 +74,7 @@ class SPA(Protocol):
     together_in = "batch"
     letters_in_words = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
+    sample = Sample(systems=5)
 
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}

@@ -17,7 +17,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.relative.analysis import analyse
 from studies.questions import pairs_of
 from tests.builders import add_rating, add_relative, draft_study, launched
-from tests.players import answered, claimed, form, open_page
+from tests.players import Perceiving, answered, claimed, form, open_page
 
 pytestmark = pytest.mark.django_db
 ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
@@ -257,9 +257,7 @@ def test_robots_of_the_product_answer_it():
     _, page, asks = open_page(claimed(study, "w"), "s1.p1")
     (ask,) = asks.values()
     names = dict(Exposure.objects.filter(item__study=study).values_list("pk", "output__system__name"))
-    strengths = {"alpha": 0.0, "beta": 5.0}
-    sent = [
-        int(REGISTRY["relative"].robot({"s1.q1.i1": ask}, names, strengths, Random(n))["s1.q1.i1"]) for n in range(20)
-    ]
+    robots = [Perceiving(Random(n), {"alpha": 0.0, "beta": 5.0}) for n in range(20)]
+    sent = [int(robot.answers(REGISTRY["relative"], {"s1.q1.i1": ask})["s1.q1.i1"]) for robot in robots]
     first = names[page.items[0].exposures[0][1]]
     assert (min(sent) > 3) if first == "beta" else (max(sent) < 3)
