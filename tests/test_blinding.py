@@ -14,10 +14,12 @@ import random
 import re
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import pytest
+from django.db import transaction
 from django.http import HttpResponse
 from PIL import Image
 
@@ -25,10 +27,11 @@ from annotators.models import Assignment
 from annotators.pages import _way, plan_of
 from studies import lifecycle
 from studies.media import encode_image, store
-from studies.models import Arm, Contrast, Exposure, Output, Prompt, Question, Section, Study, System
+from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System
 from studies.protocols import REGISTRY
-from tests.builders import COMMENT, SCREENING, add_survey, choice_study, panel, spa_study, warnings_of
+from tests.builders import COMMENT, SCREENING, add_section, add_survey, choice_study, panel, spa_study, warnings_of
 from tests.robots import Page, Robot
+from tests.samples import blocking, checked, compared
 
 pytestmark = pytest.mark.django_db
 SECRETS = [
@@ -55,134 +58,97 @@ def picture(colour, software: str) -> bytes:
     return out.getvalue()
 
 
-def secret_study(words: dict[str, str], media_root, case: "Case") -> Study:
+@dataclass(frozen=True)
+class Special:
+    """What the study of a protocol has beyond its sample, because more could leak by it. ``references``: of systems by number;
+    ``again``: a protocol that shows the items once more; ``asked``: columns of its questions; ``seen``: what pages must have shown."""
+
+    settings: Mapping = field(default_factory=dict)
+    references: Mapping[int, str] = field(default_factory=dict)
+    again: str = ""
+    asked: Mapping = field(default_factory=dict)
+    seen: tuple[str, ...] = ()
+
+
+CANNOT = {
+    "help": "Natural means natural.",
+    "skip_reasons": [{"key": "cannot_judge", "label": "I cannot judge"}],
+}
+SPECIAL = {
+    "spa": Special(references={2: "maximal"}, again="rating", seen=("what is the chance that writer A", "How good")),
+    "two_choice": Special({"allows_tie": True}, {0: "reference"}, asked=CANNOT, seen=("Natural means natural.",)),
+    "relative": Special({"pairs": "reference"}, {0: "reference"}, asked=CANNOT, seen=("Text A is much better",)),
+    "ranking": Special(seen=("The place of B",)),
+    "marks": Special(seen=("Mark an error", "3: So it was.")),
+}
+every_protocol = pytest.mark.parametrize("slug", sorted(REGISTRY))
+
+
+def secret_study(words: dict[str, str], media_root, slug: str) -> Study:
     """Texts, and where the protocol takes them Markdown, dialogues and images, every secret a canary; alike but for the secrets."""
     study = Study.objects.create(
         title=words["title"], public_title="Short texts", seed=3, purpose="You read.", instructions="Read.", consent="I agree.",
         debriefing="Thanks.", contact="research@example.org", target_n=2, minutes=10, reward=1, exclusion_group=words["group"],
     )  # fmt: skip
+    special = SPECIAL.get(slug, Special())
     systems = [
         System.objects.create(
-            study=study, name=words[f"system{n}"], is_human=n == 1, reference=case.references.get(n, "")
+            study=study, name=words[f"system{n}"], is_human=n == 1, reference=special.references.get(n, "")
         )
         for n in range(3)
     ]
     Arm.objects.create(study=study, name=words["arm"], condition="none")
     for n in range(4):
         prompt = Prompt.objects.create(
-            study=study, key=f"{n}{words['prompt_key']}", text=f"Prompt number {n}" if n or not case.has_formats else "",
-            attributes={"from": words["attribute"]},
+            study=study, key=f"{n}{words['prompt_key']}", text=f"Prompt number {n}" if n else "", attributes={"from": words["attribute"]}
         )  # fmt: skip
         for place, system in enumerate(systems):
-            columns = {"text": f"Tale {n} by number {place}. It ended well.\nSo it was.", "original": words["original"]}
-            if not case.has_formats:
-                pass
-            elif n == 1:
-                columns["format"] = "markdown"
-            elif n == 2:
-                columns |= {"format": "turns", "text": f"A: hello {place}\nB: bye {place}"}
-            elif n == 3:
-                image = encode_image(picture((40 * place, 90, 160), words["software"]))
-                store(media_root, image)
-                columns = {"media": image.name, "alt": "a coloured square"}
-            Output.objects.create(system=system, prompt=prompt, **columns)
+            text = f"Tale {n} by number {place}. It ended well.\nSo it was."
+            Output.objects.create(system=system, prompt=prompt, text=text, original=words["original"])
     # The crawl sets the seed on the first page.
     add_survey(study, position=1, purpose="screening", questions=[SCREENING])
-    case.add(study, systems, words)
+    add_secret_section(study, slug, words, special)
     add_survey(study, position=study.sections.count() + 1, questions=[COMMENT])
-    Contrast.objects.create(
-        study=study, x=systems[1], y=systems[0], family=words["family"], criterion=case.criterion(words), expected=">",
-        margin=case.margin,
-    )  # fmt: skip
-    return lifecycle.launch(study, None, warnings_of(study))
+    with suppress(_Refused), transaction.atomic():
+        show_in_every_format(study, media_root, words["software"])
+        if blocking(study):
+            raise _Refused
+    return lifecycle.launch(checked(study, slug), None, warnings_of(study))
 
 
-def add_spa_and_rating(study, systems, words):
-    spa = Section.objects.create(study=study, position=2, protocol="spa", m=4)
-    for n, (x, y) in enumerate([(0, 1), (1, 0), (1, 2), (2, 1)], 1):
-        Question.objects.create(
-            section=spa, position=n, key=f"q{n}{words['question_key']}"[:50], x=systems[x], y=systems[y], criterion=words["criterion"],
-            scale={"kind": "percent"}, text="What is the chance that writer {x} is better than writer {y}?",
-        )  # fmt: skip
-    rating = Section.objects.create(study=study, position=3, protocol="rating", m=1, reuses=spa)
-    Question.objects.create(
-        section=rating, position=1, key=words["question_key"], text="How good is {label}?", scale={"kind": "likert"}
-    )
+class _Refused(Exception):
+    """The protocol shows plain texts alone."""
 
 
-def add_pairs(protocol, settings, scale, text):
-    def add(study, systems, words):
-        section = Section.objects.create(
-            study=study, position=2, protocol=protocol, m=4, settings=settings | {"noun": "text", "explanation": "Take your time."}
-        )  # fmt: skip
-        Question.objects.create(
-            section=section, position=1, key=words["question_key"], text=text, help="Natural means natural.",
-            criterion=words["criterion"], scale=scale, skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}],
-        )  # fmt: skip
-
-    return add
-
-
-def add_ranking_and_marks(study, systems, words):
-    for position, protocol in enumerate(("ranking", "marks"), 2):
-        section = Section.objects.create(study=study, position=position, protocol=protocol, m=2)
-        for n, columns in enumerate(REGISTRY[protocol].questions, 1):
-            Question.objects.create(section=section, position=n, criterion=words["criterion"], **columns)
+def show_in_every_format(study: Study, media_root, software: str) -> None:
+    for output in Output.objects.filter(system__study=study).select_related("prompt").order_by("pk"):
+        n, place = int(output.prompt.key[0]), int(output.system.name[0])
+        if n == 1:
+            output.format = "markdown"
+        elif n == 2:
+            output.format, output.text = "turns", f"A: hello {place}\nB: bye {place}"
+        elif n == 3:
+            image = encode_image(picture((40 * place, 90, 160), software))
+            store(media_root, image)
+            output.text, output.media, output.alt = "", image.name, "a coloured square"
+        output.save()
 
 
-def any_answer(name, kind, values, asked, page, robot):
-    if name.endswith(".skip"):
-        return None
-    return {"textarea": "fine", "text": "50"}.get(kind, values[0])
+def add_secret_section(study: Study, slug: str, words: dict[str, str], special: Special) -> None:
+    section = add_section(study, slug, position=2, m=4, settings=special.settings)
+    for n, question in enumerate(section.questions.all(), 1):
+        # The keys of questions that a protocol brings have a meaning.
+        key = question.key if REGISTRY[slug].questions else f"q{n}{words['question_key']}"[:50]
+        Question.objects.filter(pk=question.pk).update(key=key, criterion=words["criterion"], **special.asked)
+    compared(section, family=words["family"], criterion=words["criterion"])
+    if special.again:
+        add_section(study, special.again, position=3, m=1, reuses=section)
 
 
-def ranked(name, kind, values, asked, page, robot):
-    """Places for the places; everything else as the crawl answers it."""
-    return "2" if kind == "text" and name.startswith("s2.") else any_answer(name, kind, values, asked, page, robot)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a study asks, what its pages must have shown, and what differs by it. ``is_by_item``: labels or sides are drawn by the
-    item's own number in the database, which is another for the second twin."""
-
-    add: Callable
-    seen: tuple[bytes, ...] = ()
-    references: Mapping[int, str] = field(default_factory=dict)
-    answer: Callable = any_answer
-    has_formats: bool = True
-    is_by_item: bool = True
-    margin: float | None = 0.1
-    contrast_criterion: str = ""
-
-    def criterion(self, words):
-        return words.get(self.contrast_criterion, "")
-
-
-SPA = Case(
-    add_spa_and_rating, references={2: "maximal"}, is_by_item=False, margin=None, contrast_criterion="criterion",
-    seen=(b"What is the chance that writer A",),
-)  # fmt: skip
-CHOICE = Case(
-    add_pairs("two_choice", {"allows_tie": True}, {"kind": "output"}, "Which is more natural?"), references={0: "reference"},
-    seen=(b"Which is more natural?", b"Natural means natural."),
-)  # fmt: skip
-RELATIVE = Case(
-    add_pairs("relative", {"pairs": "reference"}, REGISTRY["relative"].questions[0]["scale"], "Which is better?"),
-    references={0: "reference"}, seen=(b"Text A is much better", b"Natural means natural."),
-)  # fmt: skip
-PLACES = Case(
-    add_ranking_and_marks, answer=ranked, has_formats=False,
-    seen=(b"The place of B", b"Mark an error", b"3: So it was.", b"Thank you"),
-)  # fmt: skip
-CASES = {"spa": SPA, "two_choice": CHOICE, "relative": RELATIVE, "ranking_and_marks": PLACES}
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-
-
-def visited(study, person, seed=11, answer=any_answer):
+def visited(study, person, seed=11):
     """Every response of one person's whole way, with its detours: the refused page, the locked page, images, notes, 404s."""
     door = panel(study)
-    robot = Robot(f"/e/{door.key}/?who={person}&session=s", answer)
+    robot = Robot(f"/e/{door.key}/?who={person}&session=s")
     robot.start()
     Assignment.objects.filter(study=study).update(seed=seed)
     assignment = Assignment.objects.get(study=study)
@@ -238,20 +204,30 @@ def leaks(haystack: bytes, words: dict[str, str]) -> list[str]:
     return [secret for secret, word in words.items() if any(c in haystack or c.lower() in low for c in codings(word))]
 
 
-@every_case
-def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, case):
+@every_protocol
+def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, slug):
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    responses, _, _ = visited(secret_study(words, tmp_path, case), "w", answer=case.answer)
+    study = secret_study(words, tmp_path, slug)
+    responses, _, _ = visited(study, "w")
     seen = all_bytes(responses)
-    assert len(responses) > 40 or not case.has_formats
-    assert [each for each in case.seen if each not in seen] == []
-    assert any(r.headers["Content-Type"] == "image/webp" for r in responses) == case.has_formats
+    assert Assignment.objects.get().submitted_at
+    assert_shown(html.unescape(seen.decode(errors="replace")), study, slug)
+    has_images = REGISTRY[slug].has_items and Output.objects.exclude(media="").exists()
+    assert any(r.headers["Content-Type"] == "image/webp" for r in responses) == has_images
     assert leaks(seen, words) == []
     # A name for its bytes, or the day of its file, would be the same for everybody who is shown it.
     assert not any(
         {"ETag", "Last-Modified"} & set(r.headers) or "public" in r.headers["Cache-Control"] for r in responses
     )
+
+
+def assert_shown(seen: str, study: Study, slug: str) -> None:
+    """The crawl was where the protocol asks its questions about texts; else it would have found no secrets either."""
+    asked = Question.objects.filter(section__study=study, section__protocol=slug).values_list("text", flat=True)
+    assert any(all(part in seen for part in re.split(r"{[a-z]+}", text)) for text in asked), asked
+    assert "Tale 0 by number" in seen or not REGISTRY[slug].has_items
+    assert [words for words in SPECIAL.get(slug, Special()).seen if words not in seen] == []
 
 
 @pytest.mark.parametrize("coded", [
@@ -264,26 +240,41 @@ def test_the_crawl_finds_a_leak(coded):
     assert leaks(all_bytes([page]), words) == ["system1"]
 
 
-@pytest.mark.parametrize("case", [SPA, CHOICE], ids=["spa", "two_choice"])
-def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch, case):
-    """The negative control of the whole crawl: a page that prints a system's name is found."""
+@every_protocol
+def test_a_leak_is_found_on_the_pages_of_every_protocol(settings, tmp_path, monkeypatch, slug):
+    """The negative control of the whole crawl: a protocol that words its questions with a system's name."""
+    settings.MEDIA_ROOT = tmp_path
+    words = canaries("one")
+    study = secret_study(words, tmp_path, slug)
+    protocol = type(REGISTRY[slug])
+    asks = protocol.asks
+
+    def telling(self, page):
+        return {slot: replace(ask, text=f"{ask.text} {words['system1']}") for slot, ask in asks(self, page).items()}
+
+    monkeypatch.setattr(protocol, "asks", telling)
+    responses, _, _ = visited(study, "w")
+    assert leaks(all_bytes(responses), words) == ["system1"]
+
+
+def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
     from annotators import show
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    study = secret_study(words, tmp_path, case)
+    study = secret_study(words, tmp_path, "spa")
     monkeypatch.setattr(show, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system1"]
 
 
-@every_case
-def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, case):
+@every_protocol
+def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, slug):
     from annotators import pages as annotators_pages
 
     settings.MEDIA_ROOT = tmp_path
     draw = annotators_pages.random_of
-    if case.is_by_item:
+    if REGISTRY[slug].labels == "item":  # drawn by the item's number in the database, which is another for the second twin
         monkeypatch.setattr(
             annotators_pages, "random_of", lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more))
         )
@@ -291,7 +282,7 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
     for salt in ("one", "two"):
         # One person in both studies would read that they take part in another one.
         person = f"w{salt}"
-        responses, code, key = visited(secret_study(canaries(salt), tmp_path, case), person, answer=case.answer)
+        responses, code, key = visited(secret_study(canaries(salt), tmp_path, slug), person)
         seen = all_bytes(r for r in responses if r.headers["Content-Type"] != "image/webp").decode()
         seen = seen.replace(code, "CODE").replace(key, "KEY").replace(f"who={person}", "who=PERSON")
         # What is keyed by the code differs with the code: the receipt, the images' names; and clocks move.
@@ -307,7 +298,8 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
     assert pages[0] == pages[1]
 
 
-def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path):
+@every_protocol
+def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
     """Walk every attribute of the records that templates get: no model, no name of a system."""
     from dataclasses import fields, is_dataclass
 
@@ -318,8 +310,8 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path):
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one")
-    study = secret_study(words, tmp_path, SPA)
-    Robot(f"/e/{panel(study).key}/?who=w", any_answer).start()
+    study = secret_study(words, tmp_path, slug)
+    Robot(f"/e/{panel(study).key}/?who=w").start()
     assignment = Assignment.objects.select_related("study").get()
     seen = []
 
@@ -339,7 +331,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path):
 
     for step in standing_of(assignment).steps.values():
         walk(shown_page(assignment, step.page, step.protocol.asks(step.page)))
-    assert len(seen) > 200 and leaks(" ".join(map(str, seen)).encode(), words) == []
+    assert len(seen) > 100 and leaks(" ".join(map(str, seen)).encode(), words) == []
 
 
 PEOPLE = 400
