@@ -56,12 +56,10 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 PROLIFIC_API = env.service("PROLIFIC_API", "https://api.prolific.com")
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 
-# Channels that are off unless they are named here, and sites beside MTurk's own that may frame a study and be sent its last form.
-CHANNELS_ON = env.words("CHANNELS_ON")
+# Sites that may frame a study and be sent its last form.
 EXTERNAL_QUESTION_SITES = tuple(env.origins("EXTERNAL_QUESTION_SITES"))
 # Where return addresses that researchers write may lead; to any https site where none is named.
 RETURN_SITES = tuple(site.lower() for site in env.origins("RETURN_SITES"))
-MTURK_ENDPOINT_URL = env.text("MTURK_ENDPOINT_URL")
 
 INSTALLED_APPS = [
     "heval_site.apps.HevalAdminConfig",

@@ -11,7 +11,7 @@ IS_POSTGRES = os.environ.get("HEVAL_TEST_ON") == "postgres"
 for name in (
     "DEBUG", "SECRET_KEY", "PSEUDONYM_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SITE_URL", "ALLOWED_HOSTS",
     "PORT", "LISTEN", "TRUSTED_PROXIES", "STATIC_ROOT", "MEDIA_ROOT", "LOG_FORMAT", "SSL_REDIRECT", "HSTS_SECONDS",
-    "CHANNELS_ON", "EXTERNAL_QUESTION_SITES", "RETURN_SITES", "MTURK_ENDPOINT_URL",
+    "EXTERNAL_QUESTION_SITES", "RETURN_SITES",
 ):  # fmt: skip
     os.environ.pop(name, None)
     os.environ.pop(f"{name}_FILE", None)

@@ -126,8 +126,8 @@ def test_the_search_for_commands_finds_a_wrong_one(text):
 STRESSED = {
     "not coded", "how it stops", "help", "budget is exhausted", "superuser", "staff status", "the one person of that country",
     "they came by a panel or an invitation", "they came by an open link", "a draft is frozen by its first answers", "mid-rank", "explanation",
-    "exclusion group", "a contact and a consent text", "partial completes", "external question", "the service ends", "nine assignments a hit",
-    "repeats", "it is never sent an answer", "download csv", "under the same id", "variant", "site", "currency", "url parameters",
+    "exclusion group", "a contact and a consent text", "partial completes", "external question",
+    "repeats", "it is never sent an answer", "download csv", "variant", "currency", "url parameters",
     "questions with a known answer were not answered as expected",
 }  # fmt: skip
 EMPHASIS = re.compile(r"\*\*(?=\S)(.+?)\*\*|(?<!\*)\*(?=[^\s*])([^*]+?)\*(?!\*)", re.DOTALL)
@@ -453,12 +453,9 @@ def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
 
 
 def test_what_is_optional_is_installed_by_its_own_name():
-    """heval is on no index: “pip install heval[mturk]” found nothing, or what somebody else puts there under that name."""
+    """heval is on no index: “pip install heval[parquet]” found nothing, or what somebody else puts there under that name."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    told = {
-        "parquet": ["analysis/parquet.py", "templates/docs/reference/rest.md"],
-        "mturk": ["annotators/channels/mturk/service.py", "templates/docs/how-to/use-mturk.md"],
-    }
+    told = {"parquet": ["analysis/parquet.py", "templates/docs/reference/rest.md"]}
     for extra, paths in told.items():
         (package,) = extras[extra]
         assert not [

@@ -219,7 +219,7 @@ call_command("migrate", verbosity=0)
 call_command("createcachetable", verbosity=0)
 from django.urls import get_resolver
 get_resolver().url_patterns
-heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib", "boto3", "botocore")
+heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 assert not [m for m in heavy if m in sys.modules], ("start-up", [m for m in heavy if m in sys.modules])
 from tests.builders import panel, spa_study
 from tests.robots import Robot

@@ -21,16 +21,7 @@ from ..panels.arrivals import doubted
 from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
-from ..panels.publishing import (
-    cost_of,
-    hindrances,
-    link_of,
-    per_hour,
-    publish,
-    published,
-    stop,
-    warnings,
-)
+from ..panels.publishing import Cost, hindrances, link_of, per_hour, publish, published, stop, warnings
 from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
 from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 from ..receipts import receipt_of
@@ -246,7 +237,7 @@ class PanelPages:
                 was_shown = form.cleaned_data["seen"] == form.shown
                 if "publish" in request.POST and was_shown and self._published(request, recruitment, wanted):
                     return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
-                cost = cost_of(recruitment, wanted["reward"], wanted["places"])
+                cost = Cost(wanted["places"], wanted["reward"])
                 told = warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
                 form.data["seen"] = form.shown
         context = {

@@ -161,13 +161,12 @@ class PayPages:
         )
         ended_shown = list(ended[:ROWS])
         sums, channel = money.money_of(recruitment), REGISTRY[recruitment.channel]
-        bonuses = [row.amount for row in orders if row.way == Payment.Way.BONUS]
         return {
             "title": "Pay", "recruitment": recruitment, "channel": channel, "may_edit": may_edit, "money": sums,
             "due_more": _more(all_by_hand, by_hand), "ended_more": _more(ended, ended_shown),
             "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
             "n_approval": due.filter(way=Payment.Way.APPROVAL).count(), "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
-            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": book.total_of(orders), "orders_fees": channel.bonus_fees(recruitment, bonuses),
+            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": book.total_of(orders),
             "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
             "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest), "missing": promises.missing(recruitment),

@@ -23,7 +23,7 @@ from studies.forms import (
 from studies.models import Study
 
 from .. import doors
-from ..channels import REGISTRY, is_on
+from ..channels import REGISTRY
 from ..models import Recruitment
 from ..pay import book, promises
 from . import promising
@@ -47,7 +47,7 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         field = self.fields["channel"]
-        field.choices = [(slug, label) for slug, label in field.choices if slug in REGISTRY and is_on(REGISTRY[slug])]
+        field.choices = [(slug, one.label) for slug, one in REGISTRY.items() if one.takes_new_links]
         field.widget = forms.RadioSelect(choices=field.choices)
 
     def save(self, commit=True):
@@ -215,8 +215,6 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         super().delete_model(request, obj)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
-        if obj is None:
-            context["channels_off"] = [channel for channel in REGISTRY.values() if not is_on(channel)]
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
             may_edit = may(request, Action.RECRUIT, obj.study_id)

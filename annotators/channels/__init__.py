@@ -7,7 +7,6 @@ one is used, is the business of jobs: a channel only makes the ``Service`` (``an
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from hashlib import sha256
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
-from ..panels import BulkText, Fee, Forged, Message, Order, Refusals, Seen, Service
+from ..panels import BulkText, Forged, Message, Order, Refusals, Seen, Service
 
 if TYPE_CHECKING:
     from ..panels.stand_in import StandIn
@@ -85,12 +83,10 @@ class Channel:
     settings_form: type | None = None
     # False on an open link: a person can only come back by the page's own address, and the report says so.
     identifies_people = True
-    # False: offered for new links where CHANNELS_ON names it. Links that exist go on.
-    is_on_by_default = True
+    # False: what it led to has ended. Links that exist go on.
+    takes_new_links = True
     # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
     secrets: ClassVar[Mapping[str, str]] = {}
-    # Whether the panel puts the rewards of all places aside when it publishes them.
-    sets_rewards_aside = False
     # Whether the panel shows what was sent to it, by its service or by a file.
     shows_submissions = True
     # Whether who reached the last page is credited by ``service`` ("approve") without anybody's decision. ``external_ids`` name the
@@ -108,8 +104,6 @@ class Channel:
     person_column = ""
     # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
     sends_messages = False
-    # What a researcher must know before choosing it, with its date.
-    notice = ""
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
     preview_words = "Nothing is stored. To take part, start from the panel: the link then has your id."
@@ -163,16 +157,8 @@ class Channel:
 
     def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
         """The panel's own service for this recruitment; None where there is none, or a secret that it needs is missing. Raises Refused
-        for secrets that cannot be right, and where something is not installed."""
+        for secrets that cannot be right."""
         return None
-
-    def fees(self, recruitment, reward: Decimal, people: int) -> tuple[Fee, ...]:
-        """What the panel takes beside the reward of so many people, by its published rates; empty where they are not known."""
-        return ()
-
-    def bonus_fees(self, recruitment, amounts: Sequence[Decimal]) -> tuple[Fee, ...]:
-        """What the panel takes beside these bonuses, by its published rates; empty where they are not known."""
-        return ()
 
     def takes_file(self, recruitment) -> bool:
         """Whether ``read_export`` can read the file that this link's panel exports. Pages offer it then."""
@@ -205,20 +191,10 @@ def register(cls):
 def load() -> None:
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
-    if unknown := sorted(set(settings.CHANNELS_ON) - set(REGISTRY)):
-        known = ", ".join(slug for slug, channel in REGISTRY.items() if not channel.is_on_by_default)
-        raise ImproperlyConfigured(
-            f"CHANNELS_ON names {', '.join(unknown)}, which is no channel. It may name: {known}."
-        )
 
 
 def choices():
     return [(channel.slug, channel.label) for channel in REGISTRY.values()]
-
-
-def is_on(channel: Channel) -> bool:
-    """Whether new links may be made with it."""
-    return channel.is_on_by_default or channel.slug in settings.CHANNELS_ON
 
 
 def framing() -> tuple[str, ...]:

@@ -179,21 +179,12 @@ def charged_of(recruitment: Recruitment) -> tuple[Charged, datetime] | None:
 
 
 def liability(recruitment: Recruitment) -> Decimal:
-    """What is still to be paid: rewards with fees of work that was sent and is not decided, unless the panel put them aside when it
-    published, and bonuses with fees and screen-outs that wait to be sent."""
-    channel, study = REGISTRY[recruitment.channel], recruitment.study
+    """What is still to be taken from the account: bonuses and screen-outs that wait to be sent. The rewards were put aside when the
+    task was published."""
     waiting = PanelOrder.objects.filter(
         recruitment=recruitment, state=PanelOrder.State.WAITING, operation__in=["bonus", "screen_out"]
     )
-    sums = [(kind, Decimal(amount)) for kind, amount in waiting.values_list("operation", "values__amount") if amount]
-    bonus_fees = channel.bonus_fees(recruitment, [amount for kind, amount in sums if kind == "bonus"])
-    due = sum((amount for _, amount in sums), Decimal(0)) + sum((fee.amount for fee in bonus_fees), Decimal(0))
-    reward = recruitment.reward if recruitment.reward is not None else study.reward
-    if channel.sets_rewards_aside or reward is None:
-        return due
-    people = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED).count()
-    fees = sum((fee.amount for fee in channel.fees(recruitment, reward, people)), Decimal(0)) if people else Decimal(0)
-    return due + reward * people + fees
+    return sum((Decimal(amount) for amount in waiting.values_list("values__amount", flat=True) if amount), Decimal(0))
 
 
 def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:

@@ -26,7 +26,7 @@ class PanelSecret(models.Model):
 
 
 class PanelTask(models.Model):
-    """What a panel offers to its people: a HIT, a study of Prolific. Published from here, or there by hand and named here."""
+    """What a panel offers to its people, such as a study of Prolific. Published from here, or there by hand and named here."""
 
     recruitment = link("annotators.Recruitment", "panel_tasks")
     external_id = models.CharField(max_length=64)

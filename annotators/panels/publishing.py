@@ -15,7 +15,6 @@ from ..channels import REGISTRY
 from ..identity import OF_PERSON
 from ..models import Assignment, Recruitment
 from ..pay import promises
-from . import Fee
 from .models import PanelOrder, PanelTask
 from .orders import give
 from .pools import lists_for, push
@@ -26,24 +25,14 @@ ENDED = (State.DONE, State.REFUSED, State.CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What so many people cost, before anybody's bonus: ``fees`` empty where the panel alone knows them."""
+    """What so many people cost, before the panel's fees and anybody's bonus."""
 
     people: int
     reward: Decimal
-    fees: tuple[Fee, ...]
 
     @property
     def rewards(self) -> Decimal:
         return self.reward * self.people
-
-    @property
-    def total(self) -> Decimal:
-        return self.rewards + sum((fee.amount for fee in self.fees), Decimal(0))
-
-
-def cost_of(recruitment: Recruitment, reward: Decimal, people: int) -> Cost:
-    """Rewards and fees of so many people by this recruitment's panel."""
-    return Cost(people, reward, REGISTRY[recruitment.channel].fees(recruitment, reward, people))
 
 
 def per_hour(reward: Decimal, minutes: int) -> Decimal:

@@ -1,7 +1,7 @@
 """Rounds: a task's places go out a few at a time, the next when the last are taken, and as many more as are expected to bring nothing.
 
-A small round shows what is wrong while it is cheap, brings a task to the top of a panel's list again, and at Mechanical Turk keeps the lower
-fee. What a round brings is measured; before there is enough to measure it is what was declared.
+A small round shows what is wrong while it is cheap, and brings a task to the top of a panel's list again. What a round brings is measured;
+before there is enough to measure it is what was declared.
 """
 
 from dataclasses import dataclass

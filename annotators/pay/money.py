@@ -1,7 +1,5 @@
 """What a link has cost and will cost, with the panel's fees."""
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -25,9 +23,8 @@ State = Payment.State
 @dataclass(frozen=True, slots=True)
 class Money:
     """``due``: owed, not ordered. ``unwritten``: owed since the last look and not written down yet; below zero where more stands written down
-    than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: of all of these
-    rewards, and of the bonuses among them, by published rates; else as the panel told them, of all until then; empty where nothing is known.
-    ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
+    than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: as the panel told them, of all until
+    then; empty where nothing is known. ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
 
     currency: str
     paid: Decimal
@@ -44,20 +41,6 @@ class Money:
     def total(self) -> Decimal:
         known = self.paid + self.ordered + self.due + self.unwritten
         return known + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
-
-
-def known_fees(recruitment: Recruitment, rows: Iterable[Payment], reward: Decimal, to_come: int) -> tuple[Fee, ...]:
-    """By the panel's published rates: of what ``rows`` say was, is or will be paid by approving or as a bonus at the panel, whatever it is
-    for (an early end and a difference are such too), and of the rewards of those who are to come."""
-    channel, rows = REGISTRY[recruitment.channel], list(rows)
-    rewards = Counter(row.amount for row in rows if row.way == Payment.Way.APPROVAL)
-    rewards[reward] += to_come
-    lines: dict[tuple[str, str], Decimal] = {}
-    for amount, people in sorted(rewards.items()):
-        for fee in channel.fees(recruitment, amount, people) if amount and people else ():
-            lines[fee.label, fee.source] = lines.get((fee.label, fee.source), NOBODY) + fee.amount
-    of_rewards = tuple(Fee(label, amount, source) for (label, source), amount in lines.items())
-    return of_rewards + channel.bonus_fees(recruitment, [row.amount for row in rows if row.way == Payment.Way.BONUS])
 
 
 def told_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
@@ -80,14 +63,13 @@ def money_of(recruitment: Recruitment) -> Money:
     to_come = may_come or 0
     channel = REGISTRY.get(recruitment.channel)
     foreseen = book.foreseen(recruitment) if channel else []
-    fees = known_fees(recruitment, foreseen, reward, to_come) if channel else ()
     currency = recruitment.currency or study.currency
-    given = fees or (told_fees(recruitment, currency) if channel else ())
+    fees = told_fees(recruitment, currency) if channel else ()
     nothing = (0, NOBODY)
     paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
     return Money(
-        currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, given,
-        is_least=bool(channel and channel.pays_by and not fees) or may_come is None,
+        currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
+        is_least=bool(channel and channel.pays_by) or may_come is None,
         unwritten=book.total_of(foreseen) - (paid + ordered + due) if channel else NOBODY,
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from annotators.panels import APPROVED, SUBMITTED
-from annotators.panels.publishing import cost_of
 from annotators.panels.reconcile import CLASSES
 
 from .cast import FINISHED
@@ -65,12 +64,9 @@ def _money(rehearsal: Rehearsal) -> dict[str, Any]:
     paid = sum(person.here == FINISHED and person.there in (APPROVED, SUBMITTED) for person in rehearsal.people)
     bonuses = sum((rehearsal.panel.bonus(one.visit) for one in rehearsal.people if one.visit), Decimal(0))
     wanted = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
-    cost = cost_of(rehearsal.recruitment, reward, wanted)
     return {
         "currency": rehearsal.currency, "reward": f"{reward:.2f}", "paid": paid, "bonuses": f"{bonuses:.2f}",
-        "rehearsed": f"{reward * paid + bonuses:.2f}", "wanted": wanted, "rewards": f"{cost.rewards:.2f}",
-        "fees": [{"label": fee.label, "amount": f"{fee.amount:.2f}", "source": fee.source} for fee in cost.fees],
-        "total": f"{cost.total:.2f}",
+        "rehearsed": f"{reward * paid + bonuses:.2f}", "wanted": wanted, "rewards": f"{reward * wanted:.2f}",
     }  # fmt: skip
 
 
@@ -98,10 +94,9 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
             f"Money, of which nothing was spent: {money['paid']} who finished at {money['reward']} and {money['bonuses']} of bonuses are "
             f"{money['rehearsed']} {money['currency']}."
         )
-        fees = (
-            " and ".join(f"{fee['label']} {fee['amount']}" for fee in money["fees"])
-            or "what the panel takes, which is not known here"
+        yield (
+            f"In earnest {money['wanted']} people cost {money['rewards']} {money['currency']}, and what the panel takes, which is not "
+            "known here."
         )
-        yield f"In earnest {money['wanted']} people cost {money['rewards']} {money['currency']}, and {fees}."
     yield ""
     yield "Everything was as expected." if report["is_ok"] else "Something was not as expected."

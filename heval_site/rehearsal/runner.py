@@ -18,7 +18,6 @@ from django.conf import settings
 import heval_site
 from annotators.channels import REGISTRY
 from annotators.models import Recruitment
-from annotators.panels import Refused
 from annotators.panels.publishing import hindrances
 from annotators.panels.rehearsing import LEAST, MOST, USUAL
 from annotators.pay.promises import unsaid
@@ -36,7 +35,7 @@ LOOK_SECONDS = 1.0
 # What a copy is served under where the site has no https address yet; it belongs to nobody, for ever.
 NOBODYS = "https://rehearsal.invalid"
 # Of our own environment the copy has these alone: no database, no secret, no broker of the running site.
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CHANNELS_ON", "EXTERNAL_QUESTION_SITES", "RETURN_SITES")
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "EXTERNAL_QUESTION_SITES", "RETURN_SITES")
 
 
 class CannotRehearse(Readable):
@@ -50,11 +49,6 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
     channel = REGISTRY.get(recruitment.channel)
     if channel is None:
         raise CannotRehearse(f"This link's channel, {recruitment.channel}, is not installed.")
-    if channel.secrets:
-        try:  # with secrets of nobody: only whether what it needs is installed
-            channel.service(recruitment, dict.fromkeys(channel.secrets, "nobody"))
-        except Refused as words:
-            raise CannotRehearse(str(words)) from None
     study = recruitment.study
     if study.state == Study.State.DRAFT and (found := [one.text for one in problems(study) if one.is_blocking]):
         raise CannotRehearse(f"The study cannot be launched as it is: {'; '.join(found)}")

@@ -154,7 +154,7 @@ def main(folder: Path) -> None:
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     begun = time.monotonic()
     with Panel() as panel:
-        os.environ["PROLIFIC_API"] = os.environ["MTURK_ENDPOINT_URL"] = panel.url
+        os.environ["PROLIFIC_API"] = panel.url
         try:
             found = played(plan, panel, lambda *progress: say(progress=progress))
         except Exception as error:

@@ -60,7 +60,7 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
     keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets))
     with panel:
-        site.PROLIFIC_API = site.MTURK_ENDPOINT_URL = panel.url
+        site.PROLIFIC_API = panel.url
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
         rehearsal.play(people)
     return report_of(rehearsal)
@@ -85,25 +85,18 @@ def test_prolific_without_a_fault(site):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["frame", "link"])
-def test_mechanical_turk_without_a_fault(site, variant):
-    """The package waits longer and longer between its five tries of what is put off."""
-    report = played(site, "mturk", {"variant": variant, "submits": ["screened_out", "failed_checks"]}, currency="USD")
-    assert report["is_ok"], report
-    assert {row["key"] for row in report["roles"]} == {role.key for role in ROLES} and len(report["proofs"]) == 6
-    assert report["money"]["fees"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "channel, wanted",
     [
-        ("open_link", {}), ("invitation", {"people": 20, "days": 0, "revoked": ""}),
+        ("open_link", {}), ("external_question", {"site": "https://tasks.example.org", "submits": ["screened_out"]}),
+        ("external_question", {"site": "https://tasks.example.org", "variant": "link"}),
+        ("invitation", {"people": 20, "days": 0, "revoked": ""}),
         ("sona", {"site": "x.sona-systems.com", "experiment_id": "12", "credit_token": "abc"}),
         ("connect", {"return_complete": "https://connect.cloudresearch.com/x?c=1", "return_in_part": "https://connect.cloudresearch.com/x?c=2"}),
     ],
 )  # fmt: skip
 def test_channels_without_a_service(site, channel, wanted):
+    site.EXTERNAL_QUESTION_SITES = ("https://tasks.example.org",)
     report = played(site, channel, wanted)
     assert report["is_ok"], report
     assert not report["proofs"] and sum(row["people"] for row in report["roles"]) == 11
@@ -353,8 +346,5 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
         call_command("rehearse", of(launched).key, "--people", "2")
     with pytest.raises(CommandError, match="cannot be launched as it is: .*target"):
         call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(CommandError, match="boto3 is not installed. Install it where heval is"):
-        call_command("rehearse", of(launched, "mturk").key)
     with pytest.raises(CommandError, match="not installed"):
         call_command("rehearse", of(launched, "gone").key)

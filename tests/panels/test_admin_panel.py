@@ -96,7 +96,7 @@ def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recru
 
 
 def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recruitment, panel):
-    """Mechanical Turk refuses each approval for which the account has no money: nobody should open a hundred pages then."""
+    """A panel may refuse each approval for which the account has no money: nobody should open a hundred pages then."""
     keep(recruitment, {"token": TOKEN})
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})

@@ -74,7 +74,7 @@ def test_differences_above_a_twentieth_are_said_and_one_alone_is_not(recruitment
         assert kinds(recruitment) == [kind] * (n == 2)
 
 
-@pytest.mark.parametrize("channel", ["prolific", "mturk", "connect", "generic", "invitation", "open_link"])
+@pytest.mark.parametrize("channel", ["prolific", "external_question", "connect", "generic", "invitation", "open_link"])
 def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(recruitment, channel):
     """Every link without a token said of everybody that their way back fails."""
     PanelSecret.objects.all().delete()
@@ -175,12 +175,6 @@ def test_money_is_held_against_what_is_to_be_paid(recruitment):
     assert kinds(recruitment) == ["money"]
     note_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
     assert kinds(recruitment) == []  # another currency cannot be compared
-    Recruitment.objects.update(channel="mturk")
-    mturk = Recruitment.objects.select_related("study").get(pk=recruitment.pk)
-    # Three of 2.50 and the bonus, all with a fifth on top.
-    assert liability(mturk) == Decimal("10.80")
-    PanelOrder.objects.update(state="done", sent_at=timezone.now(), ended_at=timezone.now())
-    assert liability(mturk) == Decimal("9.00")
 
 
 def test_alerts_stand_on_the_page_and_the_doctor_says_them(recruitment):

@@ -20,27 +20,25 @@ from tests.players import claimed
 from tests.robots import Page, Robot
 
 ROOT = Path(__file__).resolve().parents[2]
-MTURK, SERVICE = "annotators/test_channel_mturk", "annotators/test_channel_mturk_service"
+QUESTION = "annotators/test_channel_external_question"
 
 # What goes wrong: the tests, as "file::name" below tests/.
 FIELD = {
     "sent here, lost on the way to the panel": [
         "panels/test_reconcile::test_finished_here_and_never_sent",
-        f"{MTURK}::test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assignment",
+        f"{QUESTION}::test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assignment",
     ],
     "one assignment id, two workers": [
-        f"{MTURK}::test_an_assignment_that_is_given_to_a_second_worker_is_two_works",
-        f"{SERVICE}::test_an_id_that_was_given_to_another_worker_is_neither_approved_nor_paid",
+        f"{QUESTION}::test_an_assignment_that_is_given_to_a_second_worker_is_two_works",
         "panels/test_reconcile::test_one_id_of_the_panel_and_two_people",
     ],
     "the panel's form fails": [
-        f"{MTURK}::test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever",
-        f"{MTURK}::test_with_a_link_in_place_of_the_frame_each_assignment_has_its_code",
+        f"{QUESTION}::test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever",
+        f"{QUESTION}::test_with_a_link_in_place_of_the_frame_each_assignment_has_its_code",
     ],
     "a double click": [
         "annotators/test_pages_browser::test_a_double_click_sends_once",
         "annotators/test_record::test_the_last_page_sent_twice_submits_once",
-        f"{SERVICE}::test_approved_twice_or_by_the_panels_timer_is_approved",
     ],
     "opened again": [
         "annotators/test_templates::test_a_returning_person_continues",
@@ -48,7 +46,7 @@ FIELD = {
     ],
     "a refresh locks out": ["panels/test_field::test_refresh_back_and_a_second_tab_at_every_step_change_nothing"],
     "returned and taken again": [
-        f"{MTURK}::test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers",
+        f"{QUESTION}::test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers",
         "panels/test_reconcile::test_who_returned_and_took_it_again_keeps_the_place",
     ],
     "two people, one place": [
@@ -78,7 +76,7 @@ FIELD = {
         "panels/test_reconcile::test_each_row_of_the_table_and_the_second_look_changes_nothing",
     ],
     "cookies are dropped in a frame": [
-        "annotators/test_channel_mturk_browser::test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_receipt",
+        "annotators/test_channel_external_question_browser::test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_receipt",
     ],
     "a reload shows no code": [
         "annotators/test_pages_browser::test_the_end_can_be_reopened_and_leaves_no_copy_behind",
@@ -86,10 +84,12 @@ FIELD = {
     ],
     "a link preview uses up an invitation": ["panels/test_field::test_looking_at_a_link_uses_nothing_up"],
     "the address to submit to is missing": [
-        f"{MTURK}::test_without_a_hit_or_a_place_to_submit_to_one_may_come_in",
-        f"{MTURK}::test_the_last_form_goes_to_the_panel_whatever_the_address_says",
+        f"{QUESTION}::test_without_a_hit_or_a_place_to_submit_to_one_may_come_in",
+        f"{QUESTION}::test_the_last_form_goes_to_the_panel_whatever_the_address_says",
     ],
-    "a form without a second field": [f"{SERVICE}::test_the_panel_refuses_a_form_without_a_second_field"],
+    "a form without a second field": [
+        f"{QUESTION}::test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever",
+    ],
     "ad blockers hide pages": [
         "test_rules_of_the_code::test_no_class_id_or_address_that_blockers_hide",
         "annotators/test_templates::test_no_name_invites_a_blocker",
@@ -99,7 +99,6 @@ FIELD = {
         "annotators/test_assign::test_people_of_the_origin_and_of_the_group_are_kept_out",
         "annotators/test_assign::test_who_has_done_it_is_told_so_and_finds_the_receipt",
         "panels/test_pools::test_at_prolific_those_of_the_first_study_do_not_see_the_second",
-        "panels/test_pools::test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have",
     ],
     "a browser's copy of an earlier run": [
         "annotators/test_pages_browser::test_what_the_server_never_had_comes_back_from_the_browsers_own_copy",
@@ -109,11 +108,6 @@ FIELD = {
         "faults/test_kill_workers::test_workers_killed_while_people_answer_lose_and_double_nothing",
         "panels/test_orders::test_a_process_that_died_after_sending_is_no_second_payment",
     ],
-    "closing many tasks breaks off": [
-        f"{SERVICE}::test_closing_that_broke_off_goes_on_and_leaves_nothing_open",
-        f"{SERVICE}::test_places_are_published_in_hits_of_at_most_nine_of_one_type",
-    ],
-    "extended without funds": [f"{SERVICE}::test_what_cannot_be_paid_is_not_published_nor_extended"],
     "one sentence for three reasons": [
         "panels/test_prolific_channel::test_who_cannot_come_in_is_told_which_of_three_reasons_it_is",
         "annotators/test_assign::test_no_place_right_now_is_not_full",
@@ -171,24 +165,19 @@ FIELD = {
         "panels/test_publishing::test_warnings_compare_what_is_offered_with_what_was_declared",
         "panels/test_publishing::test_what_stands_against_publishing_is_told",
     ],
-    "a preview shows what it must not": [f"{MTURK}::test_a_preview_shows_title_pay_and_consent_and_writes_nothing"],
+    "a preview shows what it must not": [f"{QUESTION}::test_a_preview_shows_title_pay_and_consent_and_writes_nothing"],
     "a panel says success and means error": [
         "panels/test_sona::test_an_error_with_http_200_is_an_error_and_does_not_repeat_the_token",
         "panels/test_sona::test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself",
     ],
     "every write, every fault": [
         "panels/test_orders::test_each_order_is_carried_out_once_whatever_becomes_of_the_reply",
-        f"{SERVICE}::test_every_order_that_the_service_takes_is_tried_with_every_fault",
         "panels/test_prolific_service::test_a_reply_that_is_lost_is_looked_up_and_nothing_is_done_twice",
     ],
     "everybody at once": [
         "annotators/test_races::test_every_person_gets_one_place_however_many_tabs_they_open",
         "annotators/test_races::test_no_more_people_than_places",
         "annotators/test_races::test_people_doing_everything_at_once",
-    ],
-    "the optional package is not there": [
-        f"{SERVICE}::test_without_the_package_it_is_said_what_to_do",
-        "test_rules_of_the_code::test_a_web_process_never_loads_the_heavy_libraries",
     ],
 }  # fmt: skip
 

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotators import assign, tasks
-from annotators.channels.mturk.stand_in import MTurkStandIn
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.identity import keep_identity
 from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
@@ -20,7 +19,6 @@ from annotators.panels.secrets import keep
 from annotators.panels.work import ask_soon
 from studies import jobs
 from studies.models import Job, Study
-from tests import conftest
 from tests.builders import promised, spa_study, user
 from tests.players import claimed, submitted
 
@@ -182,30 +180,3 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         assert "5 people who took part here" in page
 
 
-def test_at_mechanical_turk_a_qualification_is_demanded_that_they_do_not_have(settings):
-    try:
-        import boto3  # noqa: F401 - whether it is there is all that is asked
-    except ImportError:
-        conftest.lacking("boto3 is not installed")
-    with MTurkStandIn() as fake:
-        settings.MTURK_ENDPOINT_URL = fake.url
-        before = spa_study(user("owner"), target_n=12)
-        for person in ("A1ANNA", "A2BERT"):
-            known(claimed(before, person), person)
-        study = changed(spa_study(user("owner"), target_n=12, title="clone"), clone_of=before)
-        here = link(study, "mturk", {"key_id": "key", "key": "secret"})
-        fake.faults = {"AssociateQualificationWithWorker": ["ok", "drop_after"]}
-        publish(here, **wanted(currency="USD"))
-        ask_soon(here)
-        run_jobs()
-        (name,) = fake.lists
-        assert fake.lists[name]["Name"] == list_of(study) and {worker for _, worker in fake.listed} == {
-            "A1ANNA",
-            "A2BERT",
-        }
-        operations = [operation for operation, _ in fake.asked]
-        assert operations.index("AssociateQualificationWithWorker") < operations.index("CreateHITWithHITType")
-        asked = next(iter(fake.kinds.values()))[1]["QualificationRequirements"]
-        assert asked == [
-            {"QualificationTypeId": name, "Comparator": "DoesNotExist", "ActionsGuarded": "DiscoverPreviewAndAccept"}
-        ]

@@ -7,7 +7,7 @@ import pytest
 from annotators.channels import REGISTRY
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitment, Verdict
-from annotators.panels.publishing import cost_of, hindrances, publish, stop, tasks_of, warnings
+from annotators.panels.publishing import hindrances, publish, stop, tasks_of, warnings
 from annotators.panels.secrets import keep
 from studies import jobs, lifecycle
 from studies.lifecycle import NotNow
@@ -125,14 +125,6 @@ def test_warnings_compare_what_is_offered_with_what_was_declared():
     assert warnings(recruitment, Decimal("2.50"), 12, 6) == [
         "Those who have submitted took 20 minutes, median. 12 are announced."
     ]
-
-
-def test_fees_are_a_sum_only_where_they_are_known():
-    recruitment = recruitment_of(channel="mturk")
-    cost = cost_of(recruitment, Decimal("1.25"), 100)
-    assert (cost.rewards, cost.total) == (Decimal("125.00"), Decimal("150.00"))
-    assert all(fee.source for fee in cost.fees)
-    assert cost_of(recruitment_of(recruitment.study), Decimal("1.25"), 100).fees == ()
 
 
 def test_a_task_made_by_hand_is_known_from_those_who_came():

@@ -3,21 +3,15 @@
 import pytest
 from django.test import Client
 
-from annotators.channels import REGISTRY
-from annotators.channels.mturk.stand_in import MTurkStandIn
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
-from annotators.panels.orders import give
 from annotators.panels.reconcile import counts
 from annotators.panels.secrets import keep
 from annotators.panels.work import ask_soon
-from annotators.receipts import receipt_of
-from annotators.verdicts.appeals import answer, open_appeal
 from annotators.verdicts.decide import reject, work_of_assignment
 from studies import jobs
 from studies.lifecycle import NotNow
 from studies.models import Job
-from tests import conftest
 from tests.builders import spa_study, user
 from tests.players import answered
 
@@ -83,13 +77,6 @@ def test_prolific(settings):
         assert len(told) == 1 and fake.submissions[session["done"]]["status"] == "APPROVED"
 
 
-def needs_boto3():
-    try:
-        import boto3  # noqa: F401 - whether it is there is all that is asked
-    except ImportError:
-        conftest.lacking("boto3 is not installed")
-
-
 NOTE = "The comment is letters at random, where two sentences were asked for."
 WHY = "Where the study asks for two sentences about what you read there are letters at random, and the same ones in every place."
 
@@ -118,69 +105,3 @@ def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(s
         assert WHY in page and NOTE not in page
 
 
-def test_mechanical_turk_takes_a_rejection_back_when_an_appeal_is_upheld(settings):
-    needs_boto3()
-    with MTurkStandIn() as fake:
-        settings.MTURK_ENDPOINT_URL, settings.SITE_URL = fake.url, "https://eval.example.org"
-        recruitment = recruited("mturk", {"key_id": "key", "key": "secret"})
-        give(
-            recruitment, "publish", "publish-1", title="Read", description="Say which.", url="https://eval.example.org/e/k/",
-            reward="1.25", currency="USD", minutes=10, places=9, name="stories", lists=[],
-        )  # fmt: skip
-        asked(recruitment)
-        (hit,) = fake.hits
-        session = fake.accept(hit, "A1FIRST")
-        one = came(
-            recruitment, assignmentId=session, hitId=hit, workerId="A1FIRST", turkSubmitTo="https://www.mturk.com"
-        )
-        finished(one)
-        fake.submit(
-            dict(REGISTRY["mturk"].way_back(recruitment, "complete", one.external_ids, receipt_of(one.code)).fields)
-        )
-        asked(recruitment)
-        rejection = reject(work_of_assignment(recruitment, one.pk), "work", WHY, user("owner"), NOTE)
-        asked(recruitment)
-        assert fake.assignments[session]["AssignmentStatus"] == "Rejected"
-        appeal = open_appeal(one, "I wrote two sentences.")
-        # A week before the panel's thirty days, were that sooner than two weeks.
-        assert 13 < (appeal.due_at - rejection.at).days + 1 <= 15
-        answer(appeal, "You did. We are sorry.", True, user("colleague"))
-        asked(recruitment)
-        assert fake.assignments[session]["AssignmentStatus"] == "Approved"
-        assert fake.assignments[session]["RequesterFeedback"] == "You did. We are sorry."
-        assert "You objected, and you were right" in Client().get(f"/p/{one.code}/done/").content.decode()
-
-
-def test_mechanical_turk(settings):
-    needs_boto3()
-    with MTurkStandIn() as fake:
-        settings.MTURK_ENDPOINT_URL, settings.SITE_URL = fake.url, "https://eval.example.org"
-        recruitment = recruited("mturk", {"key_id": "key", "key": "secret"})
-        give(
-            recruitment, "publish", "publish-1", title="Read", description="Say which.", url="https://eval.example.org/e/k/",
-            reward="1.25", currency="USD", minutes=10, places=9, name="stories", lists=[],
-        )  # fmt: skip
-        assert asked(recruitment) == {} and PanelTask.objects.get().places == 9
-        (hit,) = fake.hits
-        # One id of the panel: returned by the first worker, who finishes all the same, and given to a second.
-        session = fake.accept(hit, "A1FIRST")
-        first = came(
-            recruitment, assignmentId=session, hitId=hit, workerId="A1FIRST", turkSubmitTo="https://www.mturk.com"
-        )
-        finished(first)
-        fake.accept(hit, "A2SECOND", session)
-        second = came(
-            recruitment, assignmentId=session, hitId=hit, workerId="A2SECOND", turkSubmitTo="https://www.mturk.com"
-        )
-        page = finished(second)
-        assert 'action="https://www.mturk.com/mturk/externalSubmit"' in page and receipt_of(second.code) in page
-        way_back = REGISTRY["mturk"].way_back(recruitment, "complete", second.external_ids, receipt_of(second.code))
-        fake.submit(dict(way_back.fields))
-        assert asked(recruitment) == {"matched": 1}
-        assert dict(Assignment.objects.values_list("code", "trust")) == {
-            first.code: "claimed",
-            second.code: "confirmed",
-        }
-        assert asked(recruitment, approves=True) == {"decided": 1}
-        assert fake.assignments[session]["AssignmentStatus"] == "Approved" and len(fake.hits) == 1
-        assert PanelTask.objects.count() == 1

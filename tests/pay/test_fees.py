@@ -1,4 +1,4 @@
-"""What panels take beside what people get: of rewards, of bonuses, and as the panel itself tells it."""
+"""What panels take beside what people get, as the panel itself tells it."""
 
 from decimal import Decimal
 
@@ -6,12 +6,10 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from analysis import pay_report
 from annotators.channels import REGISTRY
-from annotators.channels.mturk.money import bonus_fees_of
 from annotators.channels.prolific.service import ProlificService
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.models import PanelSubmission, PanelTask, Payment, Recruitment
+from annotators.models import PanelTask, Payment, Recruitment
 from annotators.panels import Busy, Charged, Refused
 from annotators.panels.alerts import charged_of, note_cost
 from annotators.panels.secrets import keep
@@ -23,8 +21,6 @@ from tests.admin_pages import logged_in
 from tests.builders import launched, panel, spa_draft, spa_study, user
 from tests.panels.pretend import Pretend
 from tests.players import submitted
-
-from .test_book import shown
 
 pytestmark = pytest.mark.django_db
 
@@ -40,67 +36,20 @@ def bonus(assignment, amount, number, **columns) -> None:
     Payment.objects.create(assignment=assignment, amount=Decimal(amount), number=number, **usual | columns)
 
 
-def test_each_bonus_costs_a_fifth_and_at_least_a_cent():
-    assert bonus_fees_of([]) == ()
-    (fee,) = bonus_fees_of([Decimal("1.00")] * 12 + [Decimal("0.02")])
-    assert fee.amount == Decimal("2.41") and "pricing page" in fee.source and "2026-10-07" in fee.source
-
-
-def test_what_a_panel_takes_of_bonuses_is_part_of_what_a_link_costs(monkeypatch):
-    study = spa_study(user("owner"), target_n=1)
-    recruitment = paying(study, "mturk")
-    done = submitted(study, "a", recruitment=recruitment)
-    before = money_of(recruitment)
-    assert [fee.amount for fee in before.fees] == [Decimal("0.50")]
-    # The reward is owed, though nobody has pressed "Look what is due now".
-    assert (before.due, before.unwritten, before.total) == (0, Decimal("2.50"), Decimal("3.00"))
-    book.settle(recruitment)
-    # An early end and a difference may be paid as a bonus too; what is over, or goes another way, costs no fee of a bonus.
-    ended = {"ended_at": timezone.now()}
-    bonus(done, "1.00", 1)
-    bonus(done, "0.50", 2, kind="difference", state="paid", **ended)
-    bonus(done, "8.00", 3, state="failed", **ended)
-    bonus(done, "8.00", 4, state="cancelled", **ended)
-    bonus(done, "0.25", 5, way="hand")
-    found = money_of(recruitment)
-    assert [fee.amount for fee in found.fees] == [Decimal("0.50"), Decimal("0.30")]
-    assert found.total == Decimal("2.50") + Decimal("1.75") + Decimal("0.80")
-    (link,) = pay_report.report_of(study)["links"]
-    assert [fee["amount"] for fee in link["fees"]] == ["0.50", "0.30"] and link["total"] == "5.05"
-    client = logged_in(user("owner"))
-    address = f"/admin/annotators/recruitment/{recruitment.pk}/pay/"
-    page = client.get(address).content.decode()
-    assert "<dt>Fee: 20 % of each bonus, at least 0.01 each</dt><dd>0.30 USD" in page
-    assert "others copied it on 2026-10-07" in page and "<b>5.05 USD</b>" in page
-    # Whoever orders bonuses sees what comes on top before they type the sum.
-    shown(recruitment, (done, "submitted"))
-    monkeypatch.setattr(type(REGISTRY["mturk"]), "service", lambda self, recruitment, secrets: Pretend())
-    keep(recruitment, {"key_id": "k", "key": "s"})
-    page = client.get(address).content.decode()
-    assert "<b>1.00 USD</b> before fees. The panel takes 0.20 USD more" in page
-
-
-def test_a_reward_that_comes_in_two_parts_costs_its_fee_once():
-    """The HIT pays what the study names; what an arm pays beyond that comes as a bonus, with a fee of its own."""
+def test_a_reward_that_comes_in_two_parts_costs_the_same_before_and_after_it_is_written_down():
+    """The panel pays what the study names; what an arm pays beyond that comes as a bonus."""
     study = spa_draft(owner=user("owner"), target_n=2)
     Arm.objects.create(study=study, name="paid more", reward=Decimal("5.00"))
-    recruitment = paying(launched(study), "mturk")
+    recruitment = paying(launched(study), "prolific")
     done = [submitted(recruitment.study, person, recruitment=recruitment) for person in ("a", "b")]
     assert {one.batch.arm.name for one in done} == {"all", "paid more"}
     for _ in range(2):  # before anything was written down, and after
         found = money_of(recruitment)
-        assert (found.people_to_come, [fee.amount for fee in found.fees]) == (0, [Decimal("1.00"), Decimal("0.50")])
-        assert found.total == Decimal("7.50") + Decimal("1.50")
+        assert (found.people_to_come, found.total) == (0, Decimal("7.50"))
         book.settle(recruitment)
-    # Who is not paid costs no fee.
-    PanelSubmission.objects.create(
-        recruitment=recruitment, external_id="S", annotator=done[0].annotator, assignment=done[0], state="rejected", source="file"
-    )  # fmt: skip
-    first = {"all": [Decimal("0.50"), Decimal("0.50")], "paid more": [Decimal("0.50")]}[done[0].batch.arm.name]
-    assert [fee.amount for fee in money_of(recruitment).fees] == first
 
 
-def test_where_the_rates_of_bonuses_are_not_known_nothing_is_made_up():
+def test_where_a_panel_tells_no_fees_nothing_is_made_up():
     study = spa_study(user("owner"), target_n=1)
     recruitment = paying(study, "prolific")
     bonus(submitted(study, "a", recruitment=recruitment), "1.00", 1)
@@ -164,13 +113,6 @@ def test_a_part_is_no_sum_and_what_was_told_before_stays(at_prolific, later):
 def test_sums_in_another_currency_are_not_added(at_prolific):
     note_cost(at_prolific, Telling(T1=told("1.00", "USD")), ["T1"])
     assert money_of(at_prolific).fees == ()
-
-
-def test_published_rates_go_before_what_a_panel_tells():
-    recruitment = paying(spa_study(user("owner"), target_n=1), "mturk")
-    note_cost(recruitment, Telling(T1=told("9.00", "USD")), ["T1"])
-    found = money_of(recruitment)
-    assert [fee.amount for fee in found.fees] == [Decimal("0.50")] and not found.is_least
 
 
 def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):

@@ -65,7 +65,7 @@ class Prolific(Channel):
     person_column = "Participant id"
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
-    sends_messages = shows_work = keeps_out = sets_rewards_aside = True
+    sends_messages = shows_work = keeps_out = True
     refusals = REFUSALS
 
     def arrive(self, recruitment, parameters):

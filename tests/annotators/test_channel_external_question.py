@@ -7,10 +7,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from annotators import assign, channels
+from annotators import assign
 from annotators.channels import REGISTRY
-from annotators.channels.mturk import FROM_THE_PANEL, PREVIEW
-from annotators.channels.mturk.question import HTML, question_xml, survey_link_xml
+from annotators.channels.external_question import FROM_THE_PANEL, PREVIEW
+from annotators.channels.external_question.question import HTML, question_xml, survey_link_xml
 from annotators.identity import panel_id
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
 from annotators.receipts import receipt_of
@@ -20,7 +20,8 @@ from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.players import answered
 
 pytestmark = pytest.mark.django_db
-IDS = {"assignmentId": "3ASG1", "hitId": "3HIT1", "workerId": "A1ANNA", "turkSubmitTo": "https://www.mturk.com"}
+SITE = "https://tasks.example.org"
+IDS = {"assignmentId": "3ASG1", "hitId": "3HIT1", "workerId": "A1ANNA", "turkSubmitTo": SITE}
 
 
 def small_study(m=1, **columns) -> Study:
@@ -29,14 +30,23 @@ def small_study(m=1, **columns) -> Study:
     return launched(study)
 
 
+@pytest.fixture(autouse=True)
+def allowed(settings):
+    settings.EXTERNAL_QUESTION_SITES = (SITE,)
+
+
+def link(study, **settings) -> Recruitment:
+    return recruitment(study, "external_question", settings={"site": SITE} | settings)
+
+
 @pytest.fixture
 def door():
-    return recruitment(small_study(), "mturk", settings={"submits": ["screened_out"]})
+    return link(small_study(), submits=["screened_out"])
 
 
-def unsaved(channel="mturk", **settings) -> Recruitment:
+def unsaved(**settings) -> Recruitment:
     """A link that no database holds: reading an address needs none."""
-    return Recruitment(study=Study(), channel=channel, settings=settings)
+    return Recruitment(study=Study(), channel="external_question", settings={"site": SITE} | settings)
 
 
 def arrive(door, client=None, **ids):
@@ -73,10 +83,10 @@ def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
         f"assignmentId={PREVIEW}&hitId=3HIT1&workerId=&turkSubmitTo=x",
     ):
         page = Client().get(f"/e/{door.key}/?{address}").content.decode()
-        assert "Accept the HIT to begin." in page and door.study.public_title in page and "What you agree to" in page
+        assert "Accept the task to begin." in page and door.study.public_title in page and "What you agree to" in page
         assert 'name="start"' not in page and not any(text in page for text in texts)
         posted = Client().post(f"/e/{door.key}/?{address}", {"agree": "1"})
-        assert posted.status_code == 200 and "Accept the HIT to begin." in posted.content.decode()
+        assert posted.status_code == 200 and "Accept the task to begin." in posted.content.decode()
     assert not Annotator.objects.exists() and not Assignment.objects.exists() and not PageVisit.objects.exists()
 
 
@@ -86,22 +96,20 @@ def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
         dict.fromkeys(IDS, ""),
         {"workerId": ""},
         {"assignmentId": ""},
-        {"workerId": "B1ANNA"},
         {"workerId": "A" + "1" * 64},
-        {"assignmentId": "3asg1"},
         {"assignmentId": "3ASG1/../x"},
         {"hitId": "${hitId}"},
     ],
     ids=str,
 )
 def test_who_opens_it_outside_or_with_ids_of_another_shape_is_sent_back(changes):
-    arrival = REGISTRY["mturk"].arrive(unsaved(), IDS | changes)
+    arrival = REGISTRY["external_question"].arrive(unsaved(), IDS | changes)
     assert arrival.problem == FROM_THE_PANEL and not arrival.person and not arrival.ids
 
 
 def test_without_a_hit_or_a_place_to_submit_to_one_may_come_in():
     ids = {name: IDS[name] for name in ("assignmentId", "workerId")}
-    arrival = REGISTRY["mturk"].arrive(unsaved(), ids)
+    arrival = REGISTRY["external_question"].arrive(unsaved(), ids)
     assert (arrival.person, arrival.ids) == ("A1ANNA", {"person": "A1ANNA", "session": "3ASG1"})
 
 
@@ -114,19 +122,15 @@ def test_an_assignment_that_is_given_to_a_second_worker_is_two_works(door):
 
 
 def test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers():
-    door = recruitment(small_study(m=2), "mturk")
+    door = link(small_study(m=2))
     first = arrive(door)
     assert answered(first).following
     answers = set(Response.objects.values_list("slot", "value"))
-    again = arrive(door, assignmentId="3ASG9", hitId="3HIT2", turkSubmitTo="https://www.mturk.com/")
+    again = arrive(door, assignmentId="3ASG9", hitId="3HIT2")
     assert again.pk == first.pk and again.seed == first.seed
     assert answers and answers == set(Response.objects.filter(assignment=again).values_list("slot", "value"))
     assert panel_id(again.annotator) == "A1ANNA"
-    assert again.external_ids == {
-        "session": "3ASG9",
-        "task": "3HIT2",
-        "submit_to": "https://www.mturk.com",
-    }
+    assert again.external_ids == {"session": "3ASG9", "task": "3HIT2"}
 
 
 def test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assignment(door):
@@ -138,7 +142,7 @@ def test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assi
 
 def test_without_the_hits_names_a_second_assignment_is_another_task():
     """Taken for the same one, what was never done for it would be submitted."""
-    retaken = REGISTRY["mturk"].retaken
+    retaken = REGISTRY["external_question"].retaken
     assert retaken({"session": "A", "task": "H1"}, {"session": "B", "task": "H1"})
     for before, now in (({}, {}), ({"task": "H1"}, {}), ({}, {"task": "H1"})):
         assert retaken({"session": "A"} | before, {"session": "B"} | now) is False
@@ -158,29 +162,15 @@ def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
 # The last page
 
 
-@pytest.mark.parametrize(
-    ("wanted", "sent_to"),
-    [
-        ("https://www.mturk.com", "https://www.mturk.com"),
-        ("https://www.mturk.com/", "https://www.mturk.com"),
-        ("https://www.mturk.com:443/mturk/externalSubmit", "https://www.mturk.com"),
-        ("", "https://www.mturk.com"),
-        ("http://www.mturk.com", "https://www.mturk.com"),
-        ("https://workersandbox.mturk.com", "https://www.mturk.com"),
-        ("https://www.mturk.com@evil.example.org", "https://www.mturk.com"),
-        ("https://www.mturk.com.evil.example.org", "https://www.mturk.com"),
-        ("https://evil.example.org/www.mturk.com", "https://www.mturk.com"),
-        ("https://www.mturk.com:99", "https://www.mturk.com"),
-        ("https://user@www.mturk.com", "https://www.mturk.com"),
-        ("https://[", "https://www.mturk.com"),
-    ],
-)
-def test_the_last_form_goes_to_the_panel_whatever_the_address_says(wanted, sent_to):
-    door = unsaved()
-    arrival = REGISTRY["mturk"].arrive(door, IDS | {"turkSubmitTo": wanted})
-    assert arrival.ids.get("submit_to", sent_to) == sent_to
-    way_back = REGISTRY["mturk"].way_back(door, "complete", IDS | {"session": "3ASG1", "submit_to": wanted}, "R")
-    assert way_back.url == f"{sent_to}/mturk/externalSubmit" and way_back.host == sent_to
+@pytest.mark.parametrize("told", [
+    "", SITE, f"{SITE}/", "http://tasks.example.org", "https://tasks.example.org@evil.example.org",
+    "https://tasks.example.org.evil.example.org", "https://evil.example.org/tasks.example.org", "https://[",
+])  # fmt: skip
+def test_the_last_form_goes_to_the_panel_whatever_the_address_says(door, told):
+    ids = REGISTRY["external_question"].arrive(door, IDS | {"turkSubmitTo": told}).ids
+    assert ids == {"person": "A1ANNA", "session": "3ASG1", "task": "3HIT1"}
+    way_back = REGISTRY["external_question"].way_back(door, "complete", ids | {"submit_to": told}, "R")
+    assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.host == SITE
 
 
 def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(door):
@@ -188,10 +178,10 @@ def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(
     pages = {last_page(assignment) for _ in range(3)}
     (page,) = pages
     action, fields = form_of(page)
-    assert action == "https://www.mturk.com/mturk/externalSubmit"
+    assert action == f"{SITE}/mturk/externalSubmit"
     assert fields == {"assignmentId": "3ASG1", "receipt": receipt_of(assignment.code), "study": str(door.study.code)}
     assert (
-        "Submit the HIT" in page
+        "Submit the task" in page
         and "way-back.js" in page
         and " target=" not in page.split("<main")[1].split("</main")[0]
     )
@@ -210,9 +200,9 @@ def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(
 )
 def test_who_did_not_complete_submits_only_where_the_link_says_so(outcome, submits):
     door = unsaved(submits=["screened_out"])
-    way_back = REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "R")
+    way_back = REGISTRY["external_question"].way_back(door, outcome, {"session": "3ASG1"}, "R")
     assert bool(way_back.fields) is submits and ("Please return" in way_back.words) is not submits
-    assert not REGISTRY["mturk"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
+    assert not REGISTRY["external_question"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
 
 
 def test_who_finished_and_then_left_submits_all_the_same_and_who_left_before_returns_it(door):
@@ -222,17 +212,12 @@ def test_who_finished_and_then_left_submits_all_the_same_and_who_left_before_ret
         one.refresh_from_db()
         assert one.withdrawn_at
     url, fields = form_of(last_page(done))
-    assert url == "https://www.mturk.com/mturk/externalSubmit" and fields["receipt"] == receipt_of(done.code)
+    assert url == f"{SITE}/mturk/externalSubmit" and fields["receipt"] == receipt_of(done.code)
     assert "please return the task" not in last_page(done).lower() and "return the task" in last_page(half)
 
 
-def test_the_sandbox_is_sent_what_is_its_own():
-    way_back = REGISTRY["mturk_sandbox"].way_back(unsaved("mturk_sandbox"), "complete", {"session": "3ASG1"}, "R")
-    assert way_back.url == "https://workersandbox.mturk.com/mturk/externalSubmit"
-
-
 def test_with_a_link_in_place_of_the_frame_each_assignment_has_its_code(door):
-    door.settings = {"variant": "link"}
+    door.settings |= {"variant": "link"}
     door.save()
     one, other = finished(door), finished(door, workerId="A2BERT", assignmentId="3ASG2")
     codes = [receipt_of(assignment.code) for assignment in (one, other)]
@@ -259,7 +244,7 @@ def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_el
     for response in looked:
         assert "X-Frame-Options" not in response
         ancestors = response["Content-Security-Policy"].split("frame-ancestors ")[1]
-        assert ancestors == "https://worker.mturk.com https://www.mturk.com https://requester.mturk.com"
+        assert ancestors == SITE
     plain = Client().get(f"/e/{recruitment(door.study).key}/")
     assert plain["Content-Security-Policy"].endswith("frame-ancestors 'none'")
 
@@ -267,7 +252,7 @@ def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_el
 def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do():
     goes = []
     for columns in ({"debriefing": ""}, {}, {"debriefing": "", "batches_per_annotator": 2}):
-        assignment = finished(recruitment(small_study(**columns), "mturk"), workerId=f"A{len(goes)}0")
+        assignment = finished(link(small_study(**columns)), workerId=f"A{len(goes)}0")
         goes.append("data-goes" in last_page(assignment))
     assert goes == [True, False, False]
     # Whoever opens it again when the panel has their work wants to read how it stands.
@@ -291,37 +276,36 @@ def test_only_the_last_page_may_send_a_form_to_the_panel(door):
     while answered(assignment).following is not None:
         pass
     last = Client().get(f"/p/{assignment.code}/done/")["Content-Security-Policy"]
-    assert "form-action 'self' https://www.mturk.com https://worker.mturk.com" in last and "unsafe" not in last
+    assert f"form-action 'self' {SITE}" in last and "unsafe" not in last
 
 
 def test_a_page_about_a_fault_is_seen_in_the_frame_too(door):
     missing = Client().get("/p/nobody/")
     assert missing.status_code == 404
-    assert "https://worker.mturk.com" in missing["Content-Security-Policy"].split("frame-ancestors")[1]
+    assert SITE in missing["Content-Security-Policy"].split("frame-ancestors")[1]
     elsewhere = Client().get("/nowhere/")
     assert elsewhere["Content-Security-Policy"].endswith("frame-ancestors 'none'")
 
 
-# Another service
+# The site
 
 
-def test_another_service_takes_the_form_where_the_site_allows_it(settings):
+def test_a_site_takes_the_form_only_as_long_as_it_is_allowed(door, settings):
     channel = REGISTRY["external_question"]
-    door = recruitment(small_study(), "external_question", settings={"site": "https://tasks.example.org"})
-    ids = {"session": "42", "submit_to": "https://tasks.example.org"}
-    assert not channel.way_back(door, "complete", ids, "R").fields and "No site is known" in " ".join(
-        channel.problems(door)
-    )
-    settings.EXTERNAL_QUESTION_SITES = ("https://tasks.example.org",)
-    way_back = channel.way_back(door, "complete", ids | {"submit_to": "https://evil.example.org"}, "R")
-    assert way_back.url == "https://tasks.example.org/mturk/externalSubmit"
-    page = Client().get(f"/e/{door.key}/?assignmentId=a-42&workerId=w.7")
-    assert (
-        page["Content-Security-Policy"].endswith("frame-ancestors https://tasks.example.org")
-        and b"agree" in page.content
-    )
-    form = channel.settings_form({"variant": "frame", "site": "https://evil.example.org"})
-    assert not form.is_valid() and "does not name https://evil.example.org" in str(form.errors)
+    settings.EXTERNAL_QUESTION_SITES = ()
+    assert not channel.way_back(door, "complete", {"session": "42"}, "R").fields
+    assert "No site is known" in " ".join(channel.problems(door))
+    form = channel.settings_form({"variant": "frame", "site": SITE})
+    assert not form.is_valid() and f"does not name {SITE}" in str(form.errors)
+
+
+def test_the_panels_file_is_read_by_the_columns_that_the_link_names(door):
+    channel = REGISTRY["external_question"]
+    assert not channel.takes_file(door)
+    door.settings |= {"file_person": "worker", "file_session": "assignment"}
+    assert channel.takes_file(door)
+    (seen,) = channel.read_export(door, "worker,assignment\nA1ANNA,3ASG1\n")
+    assert (seen.person, seen.submission, seen.state) == ("A1ANNA", "3ASG1", "submitted")
 
 
 @pytest.mark.parametrize(
@@ -334,31 +318,7 @@ def test_a_site_that_is_no_origin_stops_the_start(monkeypatch, value):
         environment.origins("EXTERNAL_QUESTION_SITES")
 
 
-# Off, unless switched on
-
-
-def test_it_is_offered_only_where_it_was_switched_on_and_what_exists_goes_on(admin_client, settings, door):
-    address = "/admin/annotators/recruitment/add/"
-    page = admin_client.get(address).content.decode()
-    assert 'value="mturk"' not in page and 'value="generic"' in page and "30 September 2026" in page
-    refused = admin_client.post(address, {"study": door.study.pk, "channel": "mturk"})
-    assert refused.status_code == 200 and "not one of the available choices" in refused.content.decode()
-    change = admin_client.get(f"/admin/annotators/recruitment/{door.pk}/change/").content.decode()
-    assert "30 September 2026" in change and "never against the live service" in change
-    assert Client().get(f"/e/{door.key}/?assignmentId=3ASG1&workerId=A1").status_code == 200
-    settings.CHANNELS_ON = ["mturk"]
-    page = admin_client.get(address).content.decode()
-    assert 'value="mturk"' in page and 'value="mturk_sandbox"' not in page
-    assert admin_client.post(address, {"study": door.study.pk, "channel": "mturk"}).status_code == 302
-
-
-def test_a_channel_that_is_none_stops_the_start(settings):
-    settings.CHANNELS_ON = ["mturk", "mtruk"]
-    with pytest.raises(ImproperlyConfigured, match="CHANNELS_ON names mtruk"):
-        channels.load()
-
-
-# The HIT's question
+# The question as XML
 
 
 def test_the_question_holds_the_address_whatever_stands_in_it():
@@ -376,13 +336,13 @@ def test_the_question_holds_the_address_whatever_stands_in_it():
 
 def test_the_question_with_a_link_asks_for_the_code():
     root = ElementTree.fromstring(
-        survey_link_xml("https://eval.example.org/e/k/?a=1&b=2", "https://www.mturk.com/mturk/externalSubmit")
+        survey_link_xml("https://eval.example.org/e/k/?a=1&b=2", f"{SITE}/mturk/externalSubmit")
     )
     assert root.tag == f"{{{HTML}}}HTMLQuestion"
     page = root[0].text
     assert (
         'href="https://eval.example.org/e/k/?a=1&amp;b=2"' in page
-        and 'action="https://www.mturk.com/mturk/externalSubmit"' in page
+        and f'action="{SITE}/mturk/externalSubmit"' in page
     )
     assert 'name="assignmentId"' in page and 'name="receipt"' in page
 
@@ -398,15 +358,7 @@ def test_the_admin_shows_the_question_to_paste(admin_client, settings, door):
 
 def test_words_of_the_claim_know_the_pool(door):
     arrive(door)
-    assert Annotator.objects.get().pool == "mturk"
-    assert assign.annotator_of("mturk", "A1ANNA") == Annotator.objects.get()
+    assert Annotator.objects.get().pool == "external_question"
+    assert assign.annotator_of("external_question", "A1ANNA") == Annotator.objects.get()
 
 
-def test_another_currency_than_the_panels_is_told_before_anybody_reads_it(door, settings):
-    settings.SITE_URL = "https://eval.example.org"
-    of = {channel: Recruitment(study=door.study, channel=channel) for channel in ("mturk", "mturk_sandbox")}
-    for channel, one in of.items():
-        assert REGISTRY[channel].problems(one) == []
-        one.currency = "GBP"
-        (told,) = REGISTRY[channel].problems(one)
-        assert "pays in USD" in told and "GBP" in told

@@ -1,4 +1,4 @@
-"""What a HIT's Question holds: the address of the study, or a link to it with a field for the code."""
+"""The question as XML: the address of the study, or a link to it with a field for the code."""
 
 from html import escape
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ PAGE = """<!DOCTYPE html>
 <p><a id="study" href="{url}" target="_blank" rel="noopener">Open the study</a> (opens beside this page). Come back with the code that its
 last page shows.</p>
 <p><label for="receipt">Your code</label> <input id="receipt" name="receipt" required></p>
-<p><button>Submit the HIT</button></p>
+<p><button>Submit the task</button></p>
 </form>
 <script>
 const sent = new URLSearchParams(location.search);
@@ -37,7 +37,7 @@ def question_xml(url: str) -> str:
 
 
 def survey_link_xml(url: str, submit_url: str) -> str:
-    """An HTMLQuestion with a link to ``url`` and a field for the code, for a study that opens beside the HIT."""
+    """An HTMLQuestion with a link to ``url`` and a field for the code, for a study that opens beside the task."""
     page = " ".join(PAGE.format(url=escape(_https(url)), submit=escape(submit_url)).split())
     return _written("HTMLQuestion", HTML, {"HTMLContent": page, "FrameHeight": "0"})
 

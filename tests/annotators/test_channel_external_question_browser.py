@@ -63,7 +63,7 @@ def test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_re
     page.goto(f"{site.origin}/task?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=H1")
     frame = page.frame_locator("iframe")
     frame.get_by_text("Accept the task to begin.").wait_for()
-    shot(page, "mturk-preview")
+    shot(page, "frame-preview")
     assert not Assignment.objects.exists()
 
     page.goto(f"{site.origin}/task?assignmentId=ASG1&hitId=H1&workerId=W1")
@@ -76,7 +76,7 @@ def test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_re
         frame.locator("[name=go]").click()
     frame.get_by_role("heading", name="Thank you").wait_for()
     assert not site.submitted, "the page is seen before it leaves"
-    shot(page, "mturk-done")
+    shot(page, "frame-done")
     frame.get_by_text("successfully submitted").wait_for()
     assignment = Assignment.objects.get()
     expected = {"assignmentId": "ASG1", "receipt": receipt_of(assignment.code), "study": str(study.code)}
@@ -88,7 +88,7 @@ def test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_re
     blocking.add_init_script("try { sessionStorage['gone:' + location.pathname] = 1 } catch {}")
     again, wrong = blocking.new_page(), []
     again.goto(f"{base}/p/{assignment.code}/done/")
-    shot(again, "mturk-done-alone")
+    shot(again, "frame-done-alone")
     look_at(again, "the last page", wrong)
     assert not wrong and again.get_by_role("button", name="Submit the task").is_visible()
     assert len(site.submitted) == 1

@@ -1,0 +1,174 @@
+"""Links of Mechanical Turk in a filled database: the service has ended, and what they hold is read as before."""
+
+from decimal import Decimal
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.utils import timezone
+
+from analysis import pay_report
+from analysis.report import build_report
+from annotators import assign
+from annotators.channels import REGISTRY
+from annotators.models import (
+    Annotator,
+    Assignment,
+    PanelOrder,
+    PanelSecret,
+    PanelSubmission,
+    PanelTask,
+    Payment,
+    Verdict,
+)
+from annotators.panels.reconcile import counts, take_in
+from annotators.panels.secrets import keep
+from annotators.panels.work import watched
+from annotators.pay import book
+from studies.models import AuditEvent
+from tests.admin_pages import logged_in
+from tests.builders import promised, recruitment, spa_study, user
+from tests.players import submitted
+
+pytestmark = pytest.mark.django_db
+SETTINGS = {
+    "variant": "frame", "submits": ["screened_out"], "keywords": "stories", "countries": "US, GB", "approved_percent": 95,
+}  # fmt: skip
+WORDS = "The work was not done as the HIT asked."
+
+
+@pytest.fixture
+def door():
+    """One person approved and paid, one rejected there, one whose bonus was ordered, one whose approval was never sent."""
+    study = spa_study(user("owner"), target_n=6)
+    door = promised(recruitment(study, "mturk", settings=SETTINGS, currency="USD"))
+    keep(door, {"key_id": "AKIA", "key": "secret"})
+    task = PanelTask.objects.create(recruitment=door, external_id="heval-0123456789abcdef01234567", places=9)
+    now = timezone.now()
+    sent = {"state": "done", "sent_at": now, "ended_at": now}
+    PanelOrder.objects.create(
+        recruitment=door, operation="publish", token="publish-1", values={"reward": "2.50", "places": 9},
+        result={"task": task.external_id, "hits": ["3HIT1"]}, **sent,
+    )  # fmt: skip
+    rows = {}
+    for n, (name, state) in enumerate(
+        [("paid", "approved"), ("no", "rejected"), ("extra", "approved"), ("new", "submitted")]
+    ):
+        ids = {"session": f"3ASG{n}", "task": "3HIT1", "submit_to": "https://www.mturk.com"}
+        one = submitted(study, f"A{n}WORKER", recruitment=door, external_ids=ids)
+        key = assign.pool_key("mturk", f"A{n}WORKER")
+        Annotator.objects.filter(pk=one.annotator_id).update(pool="mturk", external_id=key)
+        rows[name] = PanelSubmission.objects.create(
+            recruitment=door, task=task, external_id=f"3ASG{n}", annotator=one.annotator, assignment=one, state=state,
+            word=state.title(), source="service",
+        )  # fmt: skip
+    rejection = Verdict.objects.create(
+        submission=rows["no"], assignment=rows["no"].assignment, kind="reject", category="work", message=WORDS, by=user("owner"),
+    )  # fmt: skip
+    PanelOrder.objects.create(
+        recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
+    )
+    book.settle(door)
+    bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
+    order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
+    Payment.objects.create(
+        assignment=rows["extra"].assignment, kind="bonus", amount=1, currency="USD", way="bonus", state="ordered", order=order, reason="thanks"
+    )  # fmt: skip
+    PanelOrder.objects.create(recruitment=door, operation="approve", token="approve-1", submission=rows["new"])
+    return door
+
+
+def ended() -> None:
+    import_module("annotators.migrations.0014_mechanical_turk_is_told_nothing_more").end(apps, None)
+
+
+def payments() -> list[tuple]:
+    return list(Payment.objects.order_by("pk").values_list("kind", "amount", "way", "state"))
+
+
+def test_what_it_holds_is_read_on_every_page(door):
+    ended()
+    assert payments() == [
+        ("base", Decimal("2.50"), "approval", "paid"), ("base", Decimal("2.50"), "approval", "paid"),
+        ("base", Decimal("2.50"), "approval", "due"), ("bonus", Decimal("1.00"), "bonus", "ordered"),
+    ]  # fmt: skip
+    book.settle(door)
+    assert len(payments()) == 4, "nothing is owed a second time"
+    client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"
+    no = PanelSubmission.objects.get(state="rejected")
+    pages = {
+        f"{link}/change/": ["Amazon Mechanical Turk (ended)", "The service has ended."],
+        f"{link}/panel/": ["approved or rejected", "The panel's own file", "heval-0123456789abcdef"],
+        f"{link}/pay/": ["2.50", "thanks", "ordered at the panel"],
+        f"{link}/panel/submission/{no.pk}/": [WORDS],
+        f"{link}/rehearsal/": ["Rehearse"],
+        f"{link}/sample/": [],
+        f"/admin/annotators/recruitment/study/{door.study_id}/pay/": [door.key],
+        f"/admin/annotators/inquiry/study/{door.study_id}/collecting/": ["Amazon Mechanical Turk (ended)"],
+        f"/admin/annotators/assignment/{no.assignment_id}/change/": [],
+        "/admin/annotators/recruitment/": [door.key],
+        "/admin/annotators/recruitment/?channel__exact=mturk": [door.key],
+        f"/api/v1/studies/{door.study.code}/exports/assignments.csv": [",mturk,"],
+    }
+    for address, words in pages.items():
+        answer = client.get(address)
+        assert answer.status_code == 200, (address, answer.status_code)
+        text = answer.getvalue().decode()
+        assert not [one for one in words if one not in text], address
+    assert build_report(door.study, {"resamples": 99})["n"]["kept"] == 4
+    (money,) = pay_report.report_of(door.study)["links"]
+    assert (money["paid"], money["ordered"], money["due"]) == ("5.00", "1.00", "2.50")
+
+
+def test_their_last_page_leads_to_the_panel_and_may_be_framed_by_it(door):
+    for channel, site in (("mturk", "https://www.mturk.com"), ("mturk_sandbox", "https://workersandbox.mturk.com")):
+        type(door).objects.filter(pk=door.pk).update(channel=channel)
+        one = Assignment.objects.exclude(panel_submissions__state="submitted").first()
+        PanelSubmission.objects.filter(assignment=one).delete()
+        page = Client().get(f"/p/{one.code}/done/")
+        assert f'action="{site}/mturk/externalSubmit"' in page.content.decode()
+        assert site in page["Content-Security-Policy"].split("frame-ancestors")[1]
+
+
+def test_no_new_link_is_made(admin_client, door):
+    address = "/admin/annotators/recruitment/add/"
+    page = admin_client.get(address).content.decode()
+    assert 'value="mturk"' not in page and 'value="mturk_sandbox"' not in page and 'value="external_question"' in page
+    refused = admin_client.post(address, {"study": door.study.pk, "channel": "mturk"})
+    assert refused.status_code == 200 and "not one of the available choices" in refused.content.decode()
+
+
+def test_the_file_of_its_site_is_read(door):
+    head = "HITId,Reward,AssignmentId,WorkerId,AssignmentStatus,AutoApprovalTime,Answer.receipt\n"
+    row = "3HIT1,$2.50,3ASG3,A3WORKER,Approved,Tue May 05 11:52:41 PDT 2026,R1\n"
+    channel = REGISTRY["mturk"]
+    assert channel.takes_file(door)
+    before = counts(door)
+    summary = take_in(door, channel.read_export(door, head + row), "file")
+    assert (summary.seen, summary.new, summary.changed) == (1, 0, 1)
+    assert counts(door)["decided"] == before["decided"] + 1
+    assert payments()[2] == ("base", Decimal("2.50"), "approval", "paid")
+    # The task under which it was published stays.
+    assert set(PanelSubmission.objects.values_list("task__external_id", flat=True)) == {
+        "heval-0123456789abcdef01234567"
+    }
+
+
+def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
+    other = recruitment(door.study, "prolific")
+    keep(other, {"token": "t"})
+    PanelOrder.objects.create(recruitment=other, operation="stop", token="stop-1", values={"task": "T"})
+    events = AuditEvent.objects.count()
+    ended()
+    assert list(PanelSecret.objects.values_list("recruitment", "name")) == [(other.pk, "token")]
+    states = dict(PanelOrder.objects.values_list("token", "state"))
+    assert (states["payment-1"], states["approve-1"], states["stop-1"]) == ("unclear", "cancelled", "waiting")
+    assert AuditEvent.objects.count() == events and list(watched()) == [other]
+    door.refresh_from_db()
+    assert door.settings == SETTINGS, "what was asked of workers stays known"
+    order = PanelOrder.objects.get(token="payment-1")
+    address = f"/admin/annotators/recruitment/{door.pk}/panel/order/{order.pk}/"
+    assert logged_in(user("owner")).post(address, {"carried_out": "yes"}).status_code == 302
+    book.settle(door)
+    assert payments()[3] == ("bonus", Decimal("1.00"), "bonus", "paid")
