@@ -77,7 +77,6 @@ class Seen:
     person: str
     state: str
     word: str = ""
-    receipt: str = ""
     code: str = ""
     started_at: datetime | None = None
     submitted_at: datetime | None = None

@@ -21,7 +21,7 @@ from ..models import Annotator, Assignment, PanelIdentity, Recruitment
 from ..pay import book
 from ..receipts import plain, receipt_of
 from . import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING, Seen
-from .models import PanelOrder, PanelSubmission, PanelTask
+from .models import PanelSubmission, PanelTask
 from .secrets import has_token
 
 Trust, Released = Assignment.Trust, Assignment.Released
@@ -110,9 +110,6 @@ def take_in(
 def _take_in(
     recruitment: Recruitment, shown: list[Seen], source: str, summary: Summary, whose: Mapping[Seen, Assignment]
 ) -> list[tuple[int, str]]:
-    if source == PanelSubmission.Source.FILE:
-        parts = _parts(recruitment)
-        shown = [replace(one, task=parts.get(one.task, one.task)) for one in shown]
     tasks = _tasks(recruitment, {one.task for one in shown if one.task})
     annotators = _annotators(recruitment.pool, {one.person for one in shown if one not in whose})
     shown = [one if one in whose else _without_person(recruitment.pool, one) for one in shown]
@@ -168,15 +165,8 @@ def _take_in(
 def _without_person(pool: str, one: Seen) -> Seen:
     """The submission with a mark wherever the panel, or the person at the panel, wrote the person's own id."""
     mark = mark_of(assign.pool_key(pool, one.person))
-    same = {name: mark for name in ("submission", "receipt", "code") if getattr(one, name).strip() == one.person}
+    same = {name: mark for name in ("submission", "code") if getattr(one, name).strip() == one.person}
     return replace(one, **same) if same else one
-
-
-def _parts(recruitment: Recruitment) -> dict[str, str]:
-    """The task of each part that was published with it from here: a HIT of Mechanical Turk's, by which its file goes."""
-    orders = PanelOrder.objects.filter(recruitment=recruitment, operation__in=["publish", "extend"])
-    results = orders.filter(state=PanelOrder.State.DONE).values_list("result", flat=True)
-    return {part: str(result["task"]) for result in results for part in result.get("hits", ())}
 
 
 def _tasks(recruitment: Recruitment, named: set[str]) -> dict[str, PanelTask]:
@@ -208,7 +198,7 @@ def _columns(one: Seen, row: PanelSubmission, task: PanelTask | None, source: st
         "state": state,
         "word": one.word[:40],
         "source": source,
-        "receipt": (one.receipt or one.code)[:64],
+        "receipt": one.code[:64],
     }
     told |= {name: getattr(one, name) for name in KEPT if name.endswith("_at")}
     # What one source leaves out another has told.
@@ -228,9 +218,9 @@ def _found(mine: list[Assignment], one: Seen) -> Assignment | None:
     for row in mine:
         if one.submission in row.external_ids.values():
             return row
-    if one.receipt:
+    if one.code:
         for row in mine:
-            if same_receipt(one.receipt, receipt_of(row.code)):
+            if same_receipt(one.code, receipt_of(row.code)):
                 return row
     # Where the panel shows people alone, it shows one work of each: the newest.
     return mine[0] if len(mine) == 1 or (mine and one.submission.startswith(OF_PERSON)) else None

@@ -82,7 +82,7 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}
     assign.release(begun["late"].pk, "expired")
     look = [
-        shown("sent", "S-sent", receipt=receipt_of(people["sent"].code)), shown("paid", "S-paid", APPROVED, decided_at=NOW),
+        shown("sent", "S-sent", code=receipt_of(people["sent"].code)), shown("paid", "S-paid", APPROVED, decided_at=NOW),
         shown("auto", "S-auto", APPROVED), shown("refused", "S-refused", REJECTED), shown("gone", "S-gone", RETURNED),
         shown("half", "S-half"), shown("back", "S-back", RETURNED), shown("late", "S-late", EXPIRED),
         shown("at it", "S-at it", WORKING), shown("stranger", "S-stranger"), shown("odd", "S-odd", UNKNOWN),
@@ -174,7 +174,7 @@ def test_where_no_session_tells_a_file_that_is_read_again_takes_no_place_from_wh
 def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
     first, second = came(recruitment, "W"), came(recruitment, "V")
     typed = receipt_of(first.code).lower().replace("-", " ")
-    take_in(recruitment, [shown("W", "S1", receipt=typed), shown("V", "S2")], "file")
+    take_in(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
     assert PanelSubmission.objects.get(external_id="S1").assignment == first
     assert PanelSubmission.objects.get(external_id="S2").assignment == second
     assert same_receipt(typed, receipt_of(first.code)) and not same_receipt(typed, receipt_of(second.code))
@@ -182,37 +182,10 @@ def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment)
 
 def test_what_one_source_leaves_out_another_has_told(recruitment):
     came(recruitment, "W", "S1")
-    take_in(recruitment, [shown("W", "S1", decides_itself_at=NOW, receipt="ABC")], "service")
+    take_in(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
     take_in(recruitment, [Seen("", "S1", "W", UNKNOWN)], "file")
     row = PanelSubmission.objects.get()
     assert (row.state, row.receipt, row.decides_itself_at, row.task.external_id) == (SUBMITTED, "ABC", NOW, "T")
-
-
-def test_a_file_that_names_a_part_of_what_was_published_means_the_whole(recruitment):
-    """Mechanical Turk's names HITs. Each look and each file moved the work to and fro, and the HITs were read a second time."""
-    from annotators.models import PanelOrder
-    from annotators.panels.orders import give, send_due
-
-    class InParts(Pretend):
-        def publish(self, values, token):
-            return {"task": "whole", "hits": ["part1"]}
-
-        def extend(self, values, token):
-            return {"task": "whole", "hits": ["part2"]}
-
-        def do(self, order):
-            return getattr(self, order.operation)(order.values, order.token)
-
-    give(recruitment, "publish", "p", places=9, reward="1.00")
-    give(recruitment, "extend", "e", task="whole", places=18)
-    send_due(recruitment, InParts(), lambda *_: None)
-    assert set(PanelOrder.objects.values_list("state", flat=True)) == {"done"}
-    by_file = [Seen(f"part{n}", f"S{n}", f"W{n}", SUBMITTED, word="SUBMITTED") for n in (1, 2)]
-    assert take_in(recruitment, by_file, "file").new == 2 and take_in(recruitment, by_file, "file").changed == 0
-    assert set(PanelSubmission.objects.values_list("task__external_id", flat=True)) == {"whole"}
-    assert PanelTask.objects.count() == 1
-    take_in(recruitment, [Seen("by hand", "S3", "W3", SUBMITTED)], "file")
-    assert PanelTask.objects.filter(external_id="by hand").exists()
 
 
 def test_a_look_costs_the_same_queries_for_one_and_for_many(recruitment, django_assert_max_num_queries):

@@ -185,7 +185,7 @@ def test_an_arm_that_names_no_pay_is_not_paid_less_than_the_study_by_an_amendmen
 def shown(recruitment, *states):
     """The panel shows these works; ``states``: (assignment, state)."""
     seen = [
-        Seen("T", f"S{one.pk}", f"person {one.pk}", state, receipt=book_receipt(one)) for one, state in states
+        Seen("T", f"S{one.pk}", f"person {one.pk}", state, code=book_receipt(one)) for one, state in states
     ]  # fmt: skip
     for one, _ in states:
         key = assign.pool_key(recruitment.pool, f"person {one.pk}")

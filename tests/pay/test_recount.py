@@ -209,7 +209,7 @@ def show(link, people, state) -> None:
         if one.recruitment_id == link.pk:
             key = assign.pool_key(link.pool, f"person {one.annotator_id}")
             Annotator.objects.filter(pk=one.annotator_id).update(pool=link.pool, external_id=key)
-            seen.append(Seen("T", f"S{one.pk}", f"person {one.annotator_id}", state, receipt=receipt_of(one.code)))
+            seen.append(Seen("T", f"S{one.pk}", f"person {one.annotator_id}", state, code=receipt_of(one.code)))
     take_in(link, seen, "service")
 
 
