@@ -5,6 +5,7 @@ class AnalysisConfig(AppConfig):
     name = "analysis"
 
     def ready(self):
-        from . import exclusions
+        from . import exclusions, protocols
 
         exclusions.load()
+        protocols.load()

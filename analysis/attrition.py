@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from studies.protocols import Block
-
+from .blocks import Block
 from .exclusions.applied import Applied
 
 if TYPE_CHECKING:

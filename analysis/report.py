@@ -19,11 +19,11 @@ from django.db.models import Count
 from annotators.models import Assignment
 from studies.design import canonical, design_of, mismatch, sha256_of
 from studies.models import Study
-from studies.protocols import REGISTRY, Block
 from studies.version import version
 
 from . import choice_report, inconclusive, newest, sentences, tables
 from .attrition import attrition
+from .blocks import Block
 from .claims import Claims, claims_of
 from .coding.flat import codings_sha256
 from .coding.report import Sample, read_samples
@@ -34,6 +34,7 @@ from .exclusions.flow import flow_of
 from .flat import Selection
 from .frames import assignments_frame, checked_origins, data_sha256, responses_frame
 from .material import material_of
+from .protocols import REGISTRY
 from .snapshot import snapshot
 
 if TYPE_CHECKING:
@@ -282,8 +283,8 @@ def _analyses(
     blocks = []
     for place, (slug, sections) in enumerate(live.items(), 1):
         progress(2, 5, f"Analysing {slug} ({place} of {len(live)})")
-        protocol = REGISTRY.get(slug)
-        if protocol is None:
+        analysis = REGISTRY.get(slug)
+        if analysis is None:
             problems.append(
                 {"row": f"protocol {slug}", "column": "", "text": "not installed; its sections are not analysed"}
             )
@@ -291,7 +292,7 @@ def _analyses(
         mine = frame[frame["protocol"] == slug]
         mine.attrs = frame.attrs
         try:
-            blocks += [block_as_dict(block) for block in protocol.analyse(mine, sections)]
+            blocks += [block_as_dict(block) for block in analysis.analyse(mine, sections)]
         except Exception as error:
             # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
             logger.exception("The analysis of %s failed", slug)

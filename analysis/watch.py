@@ -13,9 +13,11 @@ from annotators.assign import unsettled_items
 from annotators.models import Assignment
 from studies import audit, jobs, lifecycle
 from studies.models import Job, Study
-from studies.protocols import REGISTRY, Look
+from studies.protocols import REGISTRY
 
 from .claims import claims_of, number_claims
+from .protocols import REGISTRY as ANALYSES
+from .protocols import Look
 
 KIND = "look"
 # How many points of a path are kept for the figure.
@@ -70,7 +72,7 @@ def watched(study: Study) -> Watched:
     claims = claims_of(study)
     looks: list[Look] = []
     for section in stopping_sections(study):
-        looks += REGISTRY[section.protocol].looks(claims, section, str(study.code))
+        looks += ANALYSES[section.protocol].looks(claims, section, str(study.code))
     done = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")

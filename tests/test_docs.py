@@ -25,7 +25,7 @@ FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Files that the examples tell a reader to write, or that only a server or a user has.
 NOT_OURS = {
     "codebook.md",  # of the REST interface
-    "studies/protocols/best.py", "templates/protocols/best.html", "tests/studies/test_best.py", "protocols/best.html",
+    "studies/protocols/best.py", "analysis/protocols/best.py", "templates/protocols/best.html", "tests/studies/test_best.py", "protocols/best.html",
     "annotators/channels/library.py", "tests/annotators/test_library.py",
 }  # fmt: skip
 
@@ -305,17 +305,18 @@ RUN = [
 @pytest.fixture
 def registries():
     """What the examples register goes again."""
+    from analysis import protocols as analyses
     from annotators import channels
     from studies import protocols, rules
 
-    kept = [(registry, dict(registry)) for registry in (protocols.REGISTRY, channels.REGISTRY, rules.REGISTRY)]
+    kept = [(registry, dict(registry)) for registry in (protocols.REGISTRY, analyses.REGISTRY, channels.REGISTRY, rules.REGISTRY)]
     modules = set(sys.modules)
     yield
     for registry, before in kept:
         registry.clear()
         registry.update(before)
     for name in set(sys.modules) - modules:
-        if name in ("studies.protocols.best", "annotators.channels.library"):
+        if name in ("studies.protocols.best", "analysis.protocols.best", "annotators.channels.library"):
             del sys.modules[name]
 
 

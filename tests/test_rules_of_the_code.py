@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.protocols import REGISTRY as ANALYSES
 from annotators.channels import REGISTRY as CHANNELS
 from studies.protocols import REGISTRY as PROTOCOLS
 
@@ -44,7 +45,7 @@ def branches_on(tree: ast.AST, slugs: set[str]):
 
 def is_of(path: Path, slug: str) -> bool:
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return parts[:2] in (("studies", "protocols"), ("annotators", "channels")) and slug in parts
+    return parts[:2] in (("studies", "protocols"), ("analysis", "protocols"), ("annotators", "channels")) and slug in parts
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
@@ -60,6 +61,15 @@ def test_no_branch_on_the_name_of_a_protocol_or_channel(path):
 def test_the_search_for_branches_finds_one():
     assert list(branches_on(ast.parse("if section.protocol in ('spa', 'x'): pass"), {"spa"})) == [(1, "spa")]
     assert list(branches_on(ast.parse("match p:\n case 'spa': pass"), {"spa"})) == [(2, "spa")]
+
+
+def test_every_protocol_has_an_analysis():
+    lacking = [
+        f"Write analysis/protocols/{slug}.py: a ProtocolAnalysis with slug = {slug!r}, which says what the answers mean."
+        for slug in sorted(set(PROTOCOLS) - set(ANALYSES))
+    ]
+    assert not lacking, "\n".join(lacking)
+    assert not set(ANALYSES) - set(PROTOCOLS), "an analysis of a protocol that is none"
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name)

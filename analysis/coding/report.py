@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.access import Action, members_who_may
-from studies.cells import plain
 from studies.models import Arm, Study
-from studies.protocols import Block
 
+from ..blocks import Block
+from ..cells import plain
 from . import record
 from .codebook import Codebook
 from .hints import WORDS

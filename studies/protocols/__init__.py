@@ -162,45 +162,6 @@ class Page:
         return name
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of a report. ``estimates`` are envelopes (analysis.stats.results); tables and series are made of them.
-
-    ``tables``: each with name, title, place (first, sure, more), columns ("key|label|kind; …"), rows and note. ``series``: figures,
-    each with name, title, description, axis, reference, limits, rows and, where it is no row of intervals, kind. An estimate of a
-    planned comparison whose settings have ``words`` (more, less, same, open, what, symbol, kind) is a sentence of the report.
-    """
-
-    name: str
-    title: str
-    mode: str  # paper | recommended
-    estimates: tuple = ()
-    tables: Sequence[Mapping[str, Any]] = ()
-    series: Sequence[Mapping[str, Any]] = ()
-    verdict: Mapping[str, Any] | None = None
-    warnings: tuple = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a stopping rule says of one comparison so far. ``evidence`` after each unit, on one scale with ``threshold``, tells no
-    side. ``verdict`` and ``estimate`` do: nobody sees them while the study is blind. ``remaining``: labels still to be expected.
-    """
-
-    name: str
-    rule: str
-    unit: str
-    evidence: tuple[float, ...]
-    threshold: float
-    is_decided: bool
-    verdict: str | None
-    stopped_at: int | None
-    n_overrun: int = 0
-    remaining: Mapping[str, Any] | None = None
-    estimate: Any = None
-
-
 @dataclass(slots=True)
 class Shown:
     """What the batches of a study show in one section, as far as they were looked at: ids of systems and of arms.
@@ -231,7 +192,8 @@ class Sample:
 
 
 class Protocol:
-    """What a protocol says of itself. Only ``slug``, ``label``, ``asks`` and ``analyse`` must be given."""
+    """What a protocol says of itself. Only ``slug``, ``label`` and ``asks`` must be given; what its answers
+    say is told in ``analysis.protocols``."""
 
     slug = ""
     label = ""
@@ -256,8 +218,6 @@ class Protocol:
     question_kind = "percent"
     # What a new section asks to begin with: columns of Question.
     questions: Sequence[Mapping[str, Any]] = ()
-    # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
-    reads_claims = False
     # What a small study of it needs.
     sample = Sample()
     # The paper and section that it implements.
@@ -395,14 +355,6 @@ class Protocol:
         """Whether the section has a rule that may end the study before its target is reached."""
         return False
 
-    def looks(self, claims, section, seed: str = "") -> list[Look]:
-        """What the section's stopping rule says of the planned labels so far (``analysis.claims``), a Look a comparison."""
-        return []
-
-    def analyse(self, frame, sections) -> list[Block]:
-        """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
-        raise NotImplementedError
-
 
 def arms_of(section) -> list:
     """The arms that see a section, each with its systems read."""
@@ -452,6 +404,6 @@ def choices():
 
 
 __all__ = [
-    "REGISTRY", "Answer", "Ask", "Block", "DrawnItem", "LaidSection", "Look", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
+    "REGISTRY", "Answer", "Ask", "DrawnItem", "LaidSection", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
     "Problem", "Protocol", "Sample", "Shown", "arms_of", "choices", "load", "question_asks", "register",
 ]  # fmt: skip

@@ -38,6 +38,3 @@ class Survey(Protocol):
 
     def asks(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}
-
-    def analyse(self, frame, sections):
-        return []

@@ -400,25 +400,25 @@ LINES = {
             lambda: choice(("alpha", "beta", "gamma"), pairs="chain", order="alpha\ngamma\nbeta"))),
         ("1 ready-made items do not hold two outputs", "/", on(choice, ready_made(1, 2))),
     ],
-    f"{P}/humanlike/__init__:problems": [
+    f"{P}/humanlike:problems": [
         ("There must be a question with the key “source”", "#questions-group", on(humanlike, without_question("source"))),
         ("Question source must be asked on an even number of points", "#questions-group", on(
             humanlike, lambda s: Question.objects.filter(section__study=s, key="source").update(scale={"kind": "likert", "minimum": 1, "maximum": 5}))),
         ("A question about one text cannot name two systems", "#questions-group", on(humanlike, names_systems)),
         ("Annotators must see at least one text", "#id_m", on(humanlike, section_with(m=0))),
     ],
-    f"{P}/humanlike/__init__:practice": [
+    f"{P}/humanlike:practice": [
         ("The section must first ask “source”", "must first ask", practised(trained, lambda s: (without_practice(s), without_question("source")(s)), "human")),
         ("A practice pair is a human text and a machine text", "a practice text stands alone", lambda: _two_humans()),
     ],
-    f"{P}/humanlike/__init__:_training_problems": [
+    f"{P}/humanlike:_training_problems": [
         ("A training section needs practice items", "make them on the section's own page", on(
             trained, without_practice)),
         ("Arm news gpt3 examples has 3 of 5 practice items of its domain", "/change/", on(trained, lambda s: s.sections.filter(purpose="training").update(m=5))),
         ("is trained here, but its condition is “none”", "#arms-group", on(trained, all_arms(condition="none"))),
         ("It comes after texts that count", "/change/", on(trained, humanlike_positions)),
     ],
-    f"{P}/humanlike/__init__:_live_problems": [
+    f"{P}/humanlike:_live_problems": [
         ("1 ready-made items hold several outputs", "Give each output an item of its own", on(humans_alone, ready_made(2))),
         ("No question “why” or “change” asks for reasons", "#questions-group", on(humanlike, without_question("why", "change"))),
         ("Fewer than 4 texts each", "#id_m", on(humanlike, section_with(m=2))),
@@ -457,7 +457,7 @@ LINES = {
         ("At least one kind of error is needed", "is needed", lambda: _no_categories()),
         ("“style” stands twice", "/change/", on(marks, settings_with(categories="style | Style\nstyle | Other"))),
     ],
-    f"{P}/ranking/__init__:problems": [
+    f"{P}/ranking:problems": [
         ("Arm second shows the outputs of one system", "Give it another system", on(ranking, arm(systems=["alpha"]))),
         ("There is nothing to rank", "two systems at least", on(ranking, lambda s: _only(s, "alpha"))),
         ("9 outputs are ranked at once", "#systems-group", on(lambda: _many_ranked())),
@@ -469,18 +469,18 @@ LINES = {
         ("Annotators must see at least one prompt", "#id_m", on(ranking, section_with(m=0))),
         ("1 ready-made items hold one output", "/", on(ranking, ready_made(1, 2))),
     ],
-    f"{P}/rating/__init__:problems": [
+    f"{P}/rating:problems": [
         ("Question overall must be asked on points", "#questions-group", on(rating, scale(kind="text"))),
         ("Question overall rates one output", "#questions-group", on(rating, names_systems)),
         ("Annotators must see at least one prompt", "#id_m", on(rating, section_with(m=0))),
     ],
-    f"{P}/rating/__init__:_reference_problems": [
+    f"{P}/rating:_reference_problems": [
         ("There is a maximal reference and no minimal one", "#systems-group", on(rating, references(("alpha", "maximal")))),
         ("Utilities between references are asked for on points", "#questions-group", on(
             rating, references(("alpha", "maximal"), ("beta", "minimal")))),
         ("is about utilities, which need a maximal and a minimal reference", "#contrasts-group", on(rating, contrast(estimand="utility"))),
     ],
-    f"{P}/relative/__init__:problems": [
+    f"{P}/relative:problems": [
         ("cannot name two systems: sides are drawn", "#questions-group", on(relative, names_systems)),
         ("must be asked on points", "#questions-group", on(relative, scale(kind="text"))),
         ("must have a point in the middle", "#questions-group", on(relative, scale(kind="likert", labels=LABELS[:4]))),
@@ -488,10 +488,10 @@ LINES = {
         ("must name {second} at its first point", "#questions-group", on(relative, scale(kind="likert", labels=LABELS))),
         ("Section 1 does not show pairs: its items cannot be shown here again", "/change/", on(reused_by_relative)),
     ],
-    f"{P}/spa/__init__:_unseen_problems": [
+    f"{P}/spa:_unseen_problems": [
         ("Arm second does not show beta", "add the system to the arm", on(spa, arm(systems=["alpha"]))),
     ],
-    f"{P}/spa/__init__:problems": [
+    f"{P}/spa:problems": [
         ("Maximal and minimal references are read here", "give that section items of its own", on(shown_again)),
         ("Fewer than 4 prompts", "#id_m", on(spa, section_with(m=2))),
         ("Annotators must see at least one prompt", "#id_m", on(spa, section_with(m=0))),
@@ -504,31 +504,31 @@ LINES = {
         ("A survey shows no items", "set m to 0", on(full_spa, lambda s: s.sections.filter(protocol="survey").update(m=1))),
         ("asks for one of the outputs shown, and there is none", "#questions-group", on(full_spa, of_survey(scale={"kind": "output"}))),
     ],
-    f"{P}/two_choice/__init__:clean_workers": [
+    f"{P}/two_choice:clean_workers": [
         ("An even number has no majority", "choose an odd one", on(lambda: choice(workers=4))),
     ],
-    f"{P}/two_choice/__init__:problems": [
+    f"{P}/two_choice:problems": [
         ("it shows those of another section again: nothing would be counted", "Give it items of its own", on(choice_shown_again)),
         ("Question better must be asked as one of the outputs shown", "#questions-group", on(choice, scale(kind="text"))),
         ("Question better cannot name two systems", "#questions-group", on(choice, names_systems)),
         ("Question better has no help", "#questions-group", on(choice, question_with(help=""))),
         ("Several criteria are asked about the same pair", "#questions-group", on(choice, lambda s: _second_criterion(s))),
     ],
-    f"{P}/two_choice/__init__:_strategy_problems": [
+    f"{P}/two_choice:_strategy_problems": [
         ("The strategy wants 2 annotators for each batch; the study gives 1", "#id_annotators_per_batch", on(lambda: choice(strategy="max_three"))),
         ("A labelling strategy counts labels", "needs balanced coverage", on(choice, study_with(coverage="independent"))),
         ("Several arms see this section", "#arms-group", on(choice, arm())),
         ("One annotator answers all 6 batches", "allow so many batches each", on(lambda: choice(strategy="fixed"))),
     ],
-    f"{P}/two_choice/__init__:_ready_made_problems": [
+    f"{P}/two_choice:_ready_made_problems": [
         ("2 items lie in several ready-made batches", "/", on(choice, ready_made(2, 2, batches=2))),
         ("All ready-made batches must be open for third labels", "set the target to 8", on(
             lambda: choice(strategy="max_three"), study_with(annotators_per_batch=2), ready_made(2, 2, batches=4))),
     ],
-    f"{P}/two_choice/__init__:_supply_problems": [
+    f"{P}/two_choice:_supply_problems": [
         ("12 items in batches of 2 are 6 places under this strategy; the target is 90", "#id_target_n", on(choice, study_with(target_n=90))),
     ],
-    f"{P}/two_choice/__init__:_stopping_problems": [
+    f"{P}/two_choice:_stopping_problems": [
         ("A stopping rule needs a budget", "#id_target_n", on(stopping(), study_with(target_n=None))),
         ("The stopping rule looks at primary comparisons, and there is none", "#contrasts-group", on(stopping(), without_contrasts)),
         ("with a fixed worker there is one", "Choose another rule", on(stopping(strategy="fixed"))),

@@ -37,7 +37,8 @@ def protocols_page() -> str:
         parts += _settings(protocol.settings_form)
     return page_of(
         "Protocols",
-        "A protocol says what one section shows, asks and estimates. Each is one package or module in `studies/protocols/` and one template. "
+        "A protocol says what one section shows, asks and estimates. Each is one package or module in `studies/protocols/`, one in "
+        "`analysis/protocols/`, and one template. "
         "To add one, see [Write a protocol](../how-to/write-a-protocol.md).",
         *parts,
     )

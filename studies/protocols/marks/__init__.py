@@ -299,10 +299,6 @@ class Marks(Protocol):
                 sent[slot] = str(round(low + share * (high - low)))
         return sent
 
-    def analyse(self, frame, sections):
-        from .analysis import analyse
-
-        return analyse(frame, sections)
 
 
 def _errors_problems(asked, book: Codebook):

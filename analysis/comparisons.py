@@ -1,0 +1,115 @@
+"""Planned comparisons as a protocol's analysis meets them: a contrast in each section that it names, with its family."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+NOT_PLANNED = "not planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale."""
+
+    section: int
+    x: str
+    y: str
+    criterion: str = ""
+    question: str = ""
+    role: str = "exploratory"
+    family: str = NOT_PLANNED
+    expected: str = ""
+    margin: float | None = None
+    level: float = 0.05
+    is_planned: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in tables and families, unique within a protocol."""
+        about = f" on {self.criterion}" if self.criterion else ""
+        return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.key, "section": self.section, "x": self.x, "y": self.y, "criterion": self.criterion,
+            "question": self.question, "role": self.role, "family": self.family, "expected": self.expected,
+            "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
+        }  # fmt: skip
+
+    def equivalence(self, estimate: "Estimate", *, null: float, **more: Any) -> "tuple[Estimate, ...]":
+        """The TOST that stands beside its estimate: one where a margin is declared and the estimate has a standard error.
+
+        ``more``: see ``analysis.stats.equivalence.equivalence_of``.
+        """
+        from analysis.stats.equivalence import equivalence_of
+
+        if not self.margin:
+            return ()
+        found = equivalence_of(estimate, null=null, margin=self.margin, significance=self.level, **more)
+        return () if found is None else (found,)
+
+
+def comparison(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
+    """A contrast, met in a section. Its family is the declared one, or all of its role; an effect is tested once in it."""
+    return Comparison(
+        section=section.position, x=contrast.x.name, y=contrast.y.name, criterion=criterion, question=question,
+        role=contrast.role, family=contrast.family or contrast.role, expected=contrast.expected, margin=contrast.margin,
+        level=contrast.level, is_planned=True,
+    )  # fmt: skip
+
+
+def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] | None:
+    """The judgements of both systems as two samples, for ``analysis.stats.unpaired``; None where annotators judged them side by side.
+
+    ``wide``: a row for each annotator and prompt, which are its index, and a column for each system. Side by side means that one
+    annotator judged both for the same prompt. Where fewer annotators did so than a test needs, and enough others judged each system,
+    the comparison rests on all of them instead of those few.
+    """
+    from analysis.stats.clusters import TOO_FEW_CLUSTERS
+
+    table = wide.reindex(columns=[compared.x, compared.y])
+    who, is_judged = table.index.get_level_values("annotator"), table.notna()
+    beside, anybody = set(who[is_judged.all(axis=1)]), set(who[is_judged.any(axis=1)])
+    fewest = min(len(set(who[is_judged[system]])) for system in table.columns)
+    if beside and (len(beside) >= TOO_FEW_CLUSTERS or fewest < TOO_FEW_CLUSTERS or len(anybody) <= 2 * len(beside)):
+        return None
+    if not anybody:
+        return None
+    samples: dict[str, Any] = {"systems": (compared.x, compared.y)}
+    for name, system in zip("xy", table.columns, strict=True):
+        given = table[system].dropna()
+        samples[name] = given.to_numpy(float)
+        for labels in ("annotator", "prompt"):
+            samples[f"{name}_{labels}s"] = given.index.get_level_values(labels).to_numpy(object)
+    return samples
+
+
+def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
+    """The families of a protocol's tests: name to all that were planned, in the order given."""
+    found: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        found.setdefault(f"{protocol}.{one.family}", []).append(one)
+    return found
+
+
+def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_scheme: str) -> dict[str, "Estimate"]:
+    """By key: estimates with p-values adjusted over each declared family, and what they allow one to say.
+
+    The adjustment is the family's, the level each comparison's own.
+    """
+    from analysis.stats import equivalence, multiplicity
+
+    estimates = {compared.key: estimate for compared, estimate in found}
+    results = {}
+    for family_name, members in families([compared for compared, _ in found], name).items():
+        family = multiplicity.Family(family_name, tuple(member.key for member in members))
+        mine = {key: estimates[key] for key in family.planned}
+        for member in members:
+            verdicts = equivalence.judged(mine, family, significance=member.level, star_scheme=star_scheme)
+            results[member.key] = verdicts[member.key]
+    return results

@@ -1,0 +1,63 @@
+"""The registry of the protocols' analyses: what the answers to each protocol of ``studies.protocols`` say.
+
+An analysis is one module or package of this folder, named as its protocol is; there is no list to edit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from ..blocks import Block
+
+REGISTRY: dict[str, "ProtocolAnalysis"] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a stopping rule says of one comparison so far. ``evidence`` after each unit, on one scale with ``threshold``, tells no
+    side. ``verdict`` and ``estimate`` do: nobody sees them while the study is blind. ``remaining``: labels still to be expected.
+    """
+
+    name: str
+    rule: str
+    unit: str
+    evidence: tuple[float, ...]
+    threshold: float
+    is_decided: bool
+    verdict: str | None
+    stopped_at: int | None
+    n_overrun: int = 0
+    remaining: Mapping[str, Any] | None = None
+    estimate: Any = None
+
+
+class ProtocolAnalysis:
+    """What a protocol's answers say. ``slug`` is the protocol's."""
+
+    slug = ""
+    # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
+    reads_claims = False
+
+    def analyse(self, frame, sections) -> list[Block]:
+        """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
+        raise NotImplementedError
+
+    def looks(self, claims, section, seed: str = "") -> list[Look]:
+        """What the section's stopping rule says of the planned labels so far (``analysis.claims``), a Look a comparison."""
+        return []
+
+
+def register(cls):
+    """Class decorator: make an analysis known by its protocol's slug."""
+    if not cls.slug or cls.slug in REGISTRY:
+        raise ValueError(f"The analysis of {cls.slug!r} has no slug or is registered twice.")
+    REGISTRY[cls.slug] = cls()
+    return cls
+
+
+def load() -> None:
+    """Import every module of this package. Called once, when the application is ready."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")

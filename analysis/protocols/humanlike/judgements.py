@@ -1,0 +1,138 @@
+"""The judgements of one section with their truths, in cells: a machine system in a domain under a training condition."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from studies.models import Arm
+from studies.protocols.humanlike import SOURCE
+from studies.scales import read_scale
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+CONDITIONS = tuple(Arm.Condition.values)
+EVERYWHERE = "all"
+PAPER_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A machine system, a condition and a domain; ``EVERYWHERE`` for all domains together."""
+
+    model: str
+    condition: str
+    domain: str = EVERYWHERE
+
+    @property
+    def key(self) -> str:
+        return f"{self.model}, {self.condition}" + ("" if self.domain == EVERYWHERE else f", {self.domain}")
+
+    def as_dict(self) -> dict[str, str]:
+        return {"model": self.model, "condition": self.condition, "domain": self.domain}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """The judgements of one section: kept by outcome-blind rules, and (``paper``) by all primary ones.
+
+    Columns: annotator, model, condition, domain, text, rating, is_machine, says, correct, position.
+    """
+
+    section: Any
+    low: float
+    high: float
+    kept: "DataFrame"
+    paper: "DataFrame"
+    cells: tuple[Cell, ...]
+    wholes: tuple[Cell, ...]
+
+    @property
+    def threshold(self) -> float:
+        return (self.low + self.high) / 2
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.model for cell in self.wholes))
+
+    def conditions(self, model: str) -> tuple[str, ...]:
+        return tuple(cell.condition for cell in self.wholes if cell.model == model)
+
+    def reference(self, model: str) -> str:
+        """The condition that others are compared with: no training, or the first there is."""
+        return self.conditions(model)[0]
+
+    def rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
+        rows = self.paper if is_paper else self.kept
+        rows = rows[(rows["model"] == cell.model) & (rows["condition"] == cell.condition)]
+        return rows if cell.domain == EVERYWHERE else rows[rows["domain"] == cell.domain]
+
+    def of_model(self, model: str, is_paper: bool = False) -> "DataFrame":
+        rows = self.paper if is_paper else self.kept
+        return rows[rows["model"] == model]
+
+
+def judgements_of(frame: "DataFrame", section: Any) -> Judgements | None:
+    """The section's judgements with their truths; None where its question cannot be read."""
+    from analysis.stats import detection
+
+    question = next((question for question in section.questions.all() if question.key == SOURCE), None)
+    try:
+        scale = read_scale(question.scale)
+    except (AttributeError, ValueError, TypeError, KeyError):
+        return None
+    low, high = float(scale.minimum), float(scale.maximum)
+    human = {system.name for system in section.study.systems.all() if system.is_human}
+    arms = list(section.study.arms.prefetch_related("systems"))
+    everybody = [system.name for system in section.study.systems.all()]
+    model_of = {arm.name: _model(arm, everybody, human) for arm in arms}
+    mine = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
+    rows = frame[mine & frame["value"].notna()].copy()
+    rows["rating"] = (low + rows["value"] * (high - low)).round(6)
+    rows["is_machine"] = (~rows["system"].isin(human)).astype(float)
+    rows["model"] = rows["arm"].map(model_of).fillna("")
+    rows["domain"] = rows["domain"].fillna("").replace("", EVERYWHERE)
+    rows["text"] = (
+        rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
+    )
+    rows["says"] = detection.says_machine(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
+    rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
+    shown = {row.arm_id for row in section.section_arms.all()}
+    cells = _cells([arm for arm in arms if not shown or arm.pk in shown], model_of, rows)
+    wholes = tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells))
+    kept, paper = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
+    return Judgements(section, low, high, kept, paper, cells, wholes)
+
+
+def _model(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
+    """What people of an arm compare human texts with: its machine systems."""
+    mine = [system.name for system in arm.systems.all()] or everybody
+    return ", ".join(sorted(name for name in mine if name not in human))
+
+
+def _cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
+    """Every cell that the design plans, answered or not: a family of tests does not shrink where nobody came."""
+    domains = sorted(set(rows["domain"])) or [EVERYWHERE]
+    planned = {
+        Cell(model_of[arm.name], arm.condition, domain)
+        for arm in arms
+        for domain in ([arm.domain] if arm.domain else domains)
+    }
+    return tuple(sorted(planned, key=lambda cell: (cell.model, CONDITIONS.index(cell.condition), cell.domain)))
+
+
+def columns(rows: "DataFrame", *names: str) -> list[Any]:
+    numbers = {"rating", "is_machine", "says", "correct", "position", "accuracy"}
+    return [rows[name].to_numpy(float if name in numbers else object) for name in names]
+
+
+def named(estimate: "Estimate", cell: Cell) -> "Estimate":
+    return replace(estimate, settings={**estimate.settings, **cell.as_dict()})
+
+
+def rng_of(attrs: Mapping[str, Any], *what: Any):
+    from analysis.stats.seeds import generator
+
+    return generator(attrs["seed"], "humanlike", *what)

@@ -1,0 +1,250 @@
+"""Tables and figures of human-likeness: the paper's Tables 1 and 2, its histograms, and the recommended ones beside them.
+
+Nothing is computed here but what is put beside what.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.cells import ends, pvalue
+
+from .judgements import EVERYWHERE, PAPER_LEVEL, columns
+
+PAPER_COLUMNS = (
+    "overall|Overall acc.|probability; overall_sign|Sign.|text; domain|Domain|text; accuracy|Acc.|probability; sign|Sign. |text; "
+    "f1|F1|probability; precision|Prec.|probability; recall|Recall|probability; alpha|Kripp. α|probability; "
+    "alpha_points|α, four points|probability; human|% human|percent; confident|% confident|percent; p|Bonferroni p|p; "
+    "n|n annotators|integer; n_rows|Answers|integer; reason|Undefined because|text"
+)
+
+
+def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str, Any]:
+    """d', c and AUC of every cell, with the accuracy that mixes them, and the smallest departure from chance that was findable."""
+    rows = []
+    for cell in sorted(cells, key=lambda one: (one.model, list(cells).index(one))):
+        d, c, auc, right = (estimates[cell, part] for part in ("sensitivity", "criterion", "auc", "accuracy"))
+        within = next((other for other in d.sensitivity if other.analysis.endswith("random_criterion")), None)
+        rows.append(
+            {
+                "model": cell.model, "condition": cell.condition, "domain": cell.domain, "d": d.estimate, "d_interval": ends(d),
+                "d_p": pvalue(d), "within": within.estimate if within else None, "c": c.estimate, "c_interval": ends(c),
+                "auc": auc.estimate, "auc_interval": ends(auc), "accuracy": right.estimate, "accuracy_interval": ends(right),
+                "accuracy_p": pvalue(right), "detectable": right.detail.get("detectable"),
+                "bias": estimates[cell, "bias"].estimate, "bias_interval": ends(estimates[cell, "bias"]), "n": right.n,
+                "reason": "; ".join(sorted({one.reason for one in (d, c, auc, right) if one.reason})),
+            }
+        )  # fmt: skip
+    return {
+        "name": f"detection{suffix}", "title": "Telling human from machine: sensitivity and leaning", "place": "first", "rows": rows,
+        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; d|d'|number; d_interval|95% CI, d'|wide_interval; "
+        "d_p|adj. p, d'|p; within|d' within annotators|number; c|c|number; c_interval|95% CI, c|wide_interval; auc|AUC|probability; "
+        "auc_interval|95% CI, AUC|interval; accuracy|Correct|percent; accuracy_interval|95% CI, correct|interval; "
+        "accuracy_p|adj. p, correct|p; detectable|Findable departure from 50 %|percent; "
+        "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
+        "note": "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
+        "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
+        "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown, "
+        "were its p the smallest of those that are adjusted together.",
+    }  # fmt: skip
+
+
+def sensitivities(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str, Any]:
+    """A figure: d' and c of every cell."""
+    rows = [
+        {
+            "label": cell.key, "series": name, "estimate": one.estimate, "n": one.n, "unit": one.unit,
+            "low": one.interval.low if one.interval else None, "high": one.interval.high if one.interval else None,
+        }
+        for cell in cells
+        for name, part in (("sensitivity d'", "sensitivity"), ("criterion c", "criterion"))
+        for one in [estimates[cell, part]]
+        if one.estimate is not None
+    ]  # fmt: skip
+    return {
+        "name": f"sensitivity{suffix}", "title": "Sensitivity and leaning", "axis": "d' and c, in standard deviations", "reference": 0.0,
+        "description": "d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.",
+        "limits": None, "rows": rows,
+    }  # fmt: skip
+
+
+def _paper_row(one, cell, papers, tests, kind: str) -> dict[str, Any]:
+    paper = papers[cell]
+    measures = paper.measures
+    test = tests.get((kind, cell))
+    return {
+        "model": cell.model, "condition": cell.condition, "domain": cell.domain, "accuracy": paper.accuracy.estimate,
+        "f1": measures.f1, "precision": measures.precision, "recall": measures.recall, "alpha": paper.alpha.estimate,
+        "alpha_points": paper.alpha_points.estimate, "human": measures.share_human, "confident": measures.share_confident,
+        "p": pvalue(test), "sign": _sign(test), "n": paper.n, "n_rows": measures.n,
+        "reason": "; ".join(
+            sorted({found.reason for found in (paper.accuracy, paper.alpha, test) if found is not None and found.reason})
+        ),
+    }  # fmt: skip
+
+
+def _sign(test: Any) -> str:
+    after = pvalue(test)
+    return "*" if after is not None and after < PAPER_LEVEL else ""
+
+
+def _with_overall(one, cells, papers, tests, kind: str) -> list[dict[str, Any]]:
+    """Rows of cells in domains, the mean over domains beside the first of them; alone where there are no domains."""
+    rows = []
+    for whole in cells:
+        inside = [
+            cell
+            for cell in papers
+            if (cell.model, cell.condition) == (whole.model, whole.condition) and cell.domain != EVERYWHERE
+        ]
+        test = tests.get((kind, whole))
+        overall = {"overall": papers[whole].accuracy.estimate, "overall_sign": _sign(test)}
+        for number, cell in enumerate(inside or [whole]):
+            rows.append(_paper_row(one, cell, papers, tests, kind) | (overall if number == 0 else {}))
+    return rows
+
+
+def models(one, papers, tests, suffix: str) -> dict[str, Any] | None:
+    """The paper's Table 1: untrained annotators, by machine system and domain."""
+    cells = [whole for whole in one.wholes if whole.condition == one.reference(whole.model)]
+    if not cells:
+        return None
+    return {
+        "name": f"paper_table_1{suffix}", "title": "As in the paper's Table 1: annotators without training", "place": "sure",
+        "rows": _with_overall(one, cells, papers, tests, "chance"), "columns": f"model|Model|text; {PAPER_COLUMNS}",
+        "note": "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
+        "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are taken as "
+        "fixed, which the recommended table does not.",
+    }  # fmt: skip
+
+
+def training(one, papers, tests, suffix: str) -> dict[str, Any] | None:
+    """The paper's Table 2: the conditions of each machine system that has several."""
+    cells = [whole for whole in one.wholes if len(one.conditions(whole.model)) > 1]
+    if not cells:
+        return None
+    head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
+    return {
+        "name": f"paper_table_2{suffix}", "title": "As in the paper's Table 2: by training", "place": "sure",
+        "rows": _with_overall(one, cells, papers, tests, "training"), "columns": f"{head}condition|Training|text; {PAPER_COLUMNS}",
+        "note": "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
+        "p < .05. Accuracy cannot tell a better eye from a readier “machine”: see d' and c above.",
+    }  # fmt: skip
+
+
+def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
+    """What each comparison found, on each estimand, with what it could have found."""
+    rows = []
+    for estimate in estimates:
+        contrast = estimate.settings["contrast"]
+        rows.append(
+            {
+                "x": contrast["x"], "y": contrast["y"], "model": contrast["question"], "what": estimate.settings["key"],
+                "planned": "planned" if contrast["is_planned"] else "", "estimate": estimate.estimate, "interval": ends(estimate),
+                "p": pvalue(estimate), "verdict": str(estimate.detail.get("verdict") or "").replace("_", " "),
+                "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
+            }
+        )  # fmt: skip
+    if not rows:
+        return None
+    return {
+        "name": f"changes{suffix}", "title": "What is compared: sensitivity, leaning, accuracy", "place": "first", "rows": rows,
+        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
+        "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
+        "reason|Undefined because|text",
+        "note": "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
+        "smallest difference that 8 of 10 such studies would have shown, were its p the smallest of those that are adjusted together; “not significant” leaves everything below it open.",
+    }  # fmt: skip
+
+
+def by_domain(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
+    """What a condition adds in each domain and on average, and whether that depends on the domain."""
+    words = {
+        "effect": "mean over domains",
+        "by_domain": "in the domain",
+        "interaction": "depends on the domain (joint test)",
+    }
+    rows = []
+    for estimate in estimates:
+        kind = estimate.analysis.rpartition(".")[2]
+        if kind in words:
+            rows.append(
+                {
+                    "model": estimate.settings.get("model", ""), "condition": estimate.settings.get("condition", ""),
+                    "domain": estimate.settings.get("domain", ""), "what": words[kind],
+                    "estimate": None if kind == "interaction" else estimate.estimate,
+                    "interval": None if kind == "interaction" else ends(estimate),
+                    "p": pvalue(estimate), "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
+                }
+            )  # fmt: skip
+    if not rows:
+        return None
+    return {
+        "name": f"domains{suffix}", "title": "What training adds to accuracy, by domain", "place": "sure", "rows": rows,
+        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
+        "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
+        "note": "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
+        "joint test is for. p is not adjusted.",
+    }  # fmt: skip
+
+
+def groups(estimates: Sequence[Any], name: str, title: str) -> dict[str, Any] | None:
+    rows = []
+    for estimate in estimates:
+        is_pair = "x" in estimate.settings
+        test = estimate.test
+        detail = estimate.detail
+        rows.append(
+            {
+                "model": estimate.settings.get("model", ""),
+                "what": f"{estimate.settings['x']} less {estimate.settings['y']}" if is_pair else "all domains alike",
+                "method": estimate.analysis.rpartition(".")[2].replace("_", " "), "estimate": estimate.estimate, "interval": ends(estimate),
+                "statistic": test.statistic if test else None,
+                "df": f"{detail['df_between']}, {detail['df_within']:.6g}" if "df_between" in detail else (f"{test.df:.6g}" if test and test.df else ""),
+                "p": pvalue(estimate), "d": estimate.effect.value if estimate.effect else None, "detectable": detail.get("detectable"),
+                "n": estimate.n, "reason": estimate.reason,
+            }
+        )  # fmt: skip
+    if not rows:
+        return None
+    return {
+        "name": name, "title": title, "place": "more", "rows": rows,
+        "columns": "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
+        "statistic|q or F|number; df|df|text; p|p|p; d|Cohen's d|number; detectable|Findable difference|fine_number; n|n annotators|integer; "
+        "reason|Undefined because|text",
+        "note": "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
+    }  # fmt: skip
+
+
+def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
+    return {
+        "name": f"session{suffix}", "title": "Confidence, and the session", "place": "sure",
+        "rows": [
+            {"what": one.estimand, "estimate": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n, "reason": one.reason}
+            for one in estimates
+        ],
+        "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
+        "note": "Above 0: confident answers are righter than the others; accuracy rises from one text to the next.",
+    }  # fmt: skip
+
+
+def histograms(one, cell, rows, number: str) -> list[dict[str, Any]]:
+    """The paper's Figures 3 and 4: how many annotators had so many texts right, beside guessing."""
+    from analysis.stats import detection
+
+    figures = []
+    for found in detection.score_histogram(*columns(rows, "correct", "annotator")):
+        n = found["n_items"]
+        bars = [
+            {"label": f"{right} of {n} right", "series": series, "estimate": float(values[right]), "low": None, "high": None,
+             "n": found["n_annotators"], "unit": "annotator"}
+            for right in range(n + 1)
+            for series, values in (("annotators", found["counts"]), ("by guessing", found["expected_by_chance"]))
+        ]  # fmt: skip
+        figures.append(
+            {
+                "name": f"scores_{number}_{n}", "title": f"Texts right: {cell.key}", "kind": "bars", "axis": "annotators", "reference": None,
+                "description": f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.",
+                "limits": None, "rows": bars,
+            }
+        )  # fmt: skip
+    return figures

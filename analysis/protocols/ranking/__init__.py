@@ -1,0 +1,293 @@
+"""What rankings say: how often each system stands above each other, its mean rank, its strength, and whether people agree.
+
+A row of the frame is one output's mid-rank among those of its prompt; a ranking is an annotator's ranks of one item. Pairs of one
+ranking are not independent, nor are the rankings of one annotator: annotators are the unit everywhere.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from analysis.blocks import Block
+from analysis.comparisons import Comparison, comparison, judged
+from analysis.references import Ends, ends_of, unplanned_pairs
+from studies.contrasts import of_systems
+from studies.protocols.ranking import SHARE
+from studies.scales import read_scale
+
+from .. import ProtocolAnalysis, register
+from . import layouts
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The rankings of one question. ``all_ranked``, ``wide`` and ``wide_paper``: a row an annotator and item, a column a system, NaN
+    not shown. Planted ends stand in ``all_ranked`` alone; ``rows`` and the others have the ranks among the rest."""
+
+    section: Any
+    question: Any
+    comparisons: tuple[Comparison, ...]
+    references: Ends
+    rows: "DataFrame"
+    all_ranked: "DataFrame"
+    wide: "DataFrame"
+    wide_paper: "DataFrame"
+
+    @property
+    def title(self) -> str:
+        return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+
+
+def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
+    """Blocks for all ranking sections of a study; the families of tests run over all of them."""
+    attrs = frame.attrs
+    asked = [one for section in sections for one in _ranked(frame, section)]
+    shares = [(compared, _share(one, compared, attrs)) for one in asked for compared in one.comparisons]
+    results = judged(shares, "ranking.share", attrs["star_scheme"])
+    estimates = tuple(results[compared.key] for compared, _ in shares)
+    several = len(asked) > 1
+    blocks = [
+        Block("ranking.share", "Share of rankings with x above y", "recommended", estimates=estimates,
+              tables=layouts.pairs(estimates, several), series=layouts.shares(estimates, several),
+              note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
+                   "Annotators are clusters."),
+    ]  # fmt: skip
+    for number, one in enumerate(asked):
+        blocks += _about(one, attrs, "" if number == 0 else f"_{number + 1}")
+    return [block for block in blocks if block.estimates]
+
+
+def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
+    references = ends_of(section.study)
+    found = []
+    for question in section.questions.all():
+        try:
+            scale = read_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame lists it among its problems
+        mine = rows[rows["question"] == question.key]
+        # Back from 0..1 to the ranks that were stored, which are whole or half numbers.
+        ranks = (scale.minimum + mine["value"] * (scale.maximum - scale.minimum)) * 2
+        mine = mine.assign(rank=ranks.round() / 2)
+        kept = mine[mine["is_kept"].astype(bool)]
+        comparisons = _comparisons(section, question, contrasts, set(mine["system"]), references)
+        rest = _among(kept, references)
+        paper = _among(mine[mine["is_kept_paper"].astype(bool)], references)
+        found.append(Ranked(section, question, comparisons, references, rest, _wide(kept), _wide(rest), _wide(paper)))
+    return found
+
+
+def _among(rows: "DataFrame", references: Ends) -> "DataFrame":
+    """The systems under evaluation with their ranks among themselves: a planted end that is ranked between them moves nobody."""
+    if not references.names:
+        return rows
+    rest = rows[~rows["system"].isin(references.names)]
+    return rest.assign(rank=rest.groupby(["assignment", "item"])["rank"].rank())
+
+
+def _comparisons(
+    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: Ends
+) -> tuple[Comparison, ...]:
+    """What was planned, then every other pair of systems under evaluation that was ranked."""
+    planned = [
+        comparison(contrast, section, question.criterion, question.key)
+        for contrast in of_systems(contrasts, section, SHARE, SHARE)
+        if contrast.criterion in ("", question.criterion)
+    ]
+    others = [
+        Comparison(section.position, x, y, question.criterion, question.key)
+        for x, y in unplanned_pairs(systems, planned, references)
+    ]
+    return tuple({one.key: one for one in [*planned, *others]}.values())
+
+
+def _wide(rows: "DataFrame") -> "DataFrame":
+    return rows.pivot_table(index=["annotator", "item"], columns="system", values="rank", aggfunc="mean", sort=True)
+
+
+def _pair(one: Ranked, compared: Comparison) -> "DataFrame":
+    """A row a ranking that holds both: the annotator, the item, and 1, 1/2 or 0 for x above y."""
+    import numpy as np
+
+    table = one.all_ranked.reindex(columns=[compared.x, compared.y]).dropna()
+    score = (np.sign(table[compared.y] - table[compared.x]) + 1) / 2
+    return score.rename("score").reset_index()
+
+
+def _share(one: Ranked, compared: Comparison, attrs: Mapping[str, Any]) -> "Estimate":
+    from analysis.stats import clusters
+
+    pairs, level = _pair(one, compared), attrs["level"]
+    score, who = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
+    words = "share of rankings with x above y, ties half"
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": words}
+    estimate = clusters.clustered_mean(score, who, analysis="ranking.share", **common)
+    others = list(estimate.sensitivity)
+    if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
+        items = pairs["item"].to_numpy(object)
+        others.append(clusters.two_way_mean(score, who, items, analysis="ranking.share.two_way", **common))
+    others += compared.equivalence(estimate, null=0.5, bounds=(0.0, 1.0))
+    detail = {
+        **estimate.detail, "n_above": int((score == 1).sum()), "n_ties": int((score == 0.5).sum()), "n_below": int((score == 0).sum()),
+    }  # fmt: skip
+    settings = {
+        **estimate.settings, "contrast": compared.as_dict(), "key": SHARE, "null": 0.5, "words": _words(compared),
+    }  # fmt: skip
+    return replace(estimate, sensitivity=tuple(others), detail=detail, settings=settings)
+
+
+def _words(compared: Comparison) -> dict[str, str]:
+    x, y = compared.x, compared.y
+    about = f" on {compared.criterion}" if compared.criterion else ""
+    return {
+        "more": f"{x} was ranked above {y}{about}.", "less": f"{y} was ranked above {x}{about}.",
+        "same": f"{x} and {y} were ranked alike{about}", "open": f"It remains open whether {x} or {y} is ranked higher{about}.",
+        "what": f"The share of rankings with {x} above {y}, ties counting half,", "symbol": f"P({x} above {y})", "kind": "percent",
+    }  # fmt: skip
+
+
+def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
+    """The systems by themselves, how far people agree, and the textbook's test."""
+    from analysis.stats import agreement, clusters, ranks, ratings
+
+    rows, level = one.rows, attrs["level"]
+    planted = _planted(one, level)
+    if not len(rows):
+        return []
+    where = {"section": one.section.position, "question": one.question.key}
+    most = max(2.0, float(one.wide.shape[1]))
+    means = tuple(
+        replace(
+            clusters.clustered_mean(
+                mine["rank"].to_numpy(float), mine["annotator"].to_numpy(object), level=level, bounds=(1.0, most),
+                analysis="ranking.mean", estimand="mean rank, 1 the best",
+            ),
+            settings={"level": level, "system": system, **where},
+        )
+        for system, mine in rows.groupby("system", sort=True)
+    )  # fmt: skip
+    sets = ranks.rank_sets_of_rows(
+        -rows["rank"].to_numpy(float), rows["annotator"].to_numpy(object), rows["system"].to_numpy(object), level=level,
+        resamples=attrs["resamples"], rng=_rng(attrs, "sets", one.title),
+    )  # fmt: skip
+    strengths, fit = _strengths(one, level)
+    checks = []
+    shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
+    if len(shared):
+        outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
+        counts, values = agreement.count_table(outputs, shared["rank"].to_numpy(float))
+        # The ranks of a prompt have one sum: where one output is disputed another is too, so prompts are what is resampled.
+        prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
+        checks.append(
+            agreement.krippendorff_alpha(
+                counts, values, level_of_measurement="interval", clusters=prompts, cluster="prompt", level=level,
+                rng=_rng(attrs, "alpha", one.title), unit="output",
+            )
+        )  # fmt: skip
+    letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
+    checks.append(
+        replace(
+            ratings.position_effect(
+                rows["rank"].to_numpy(float), rows["label"].map(letters).to_numpy(float), rows["annotator"].to_numpy(object),
+                systems=rows["system"].to_numpy(object), level=level, analysis="ranking.position_effect",
+            ),
+            estimand="change of the rank per place on the page",
+        )
+    )  # fmt: skip
+    textbook = agreement.concordance(
+        one.wide_paper.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
+    )
+    return [
+        Block("ranking.means", f"Mean rank of each system ({one.title})", "recommended", estimates=means,
+              verdict={"ranks": sets.as_dict()}, tables=[layouts.systems(means, sets, strengths, suffix, one.title)],
+              series=[layouts.means(means, suffix, one.title)],
+              note="1 is the best; those who share a place have the mean of the places that they take."),
+        Block("ranking.strengths", f"Strengths ({one.title})", "recommended", estimates=strengths, verdict=fit,
+              note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters."),
+        Block("ranking.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks),
+              tables=[layouts.checks([*checks, textbook], suffix, one.title)],
+              note="Agreement is over outputs that several ranked among the same others."),
+        Block("ranking.friedman", f"Friedman's test and Kendall's W ({one.title})", "paper", estimates=(textbook,),
+              note="One ranking an annotator, of their mean ranks, after all primary rules."),
+        Block("ranking.references", f"Where the planted references stood ({one.title})", "recommended", estimates=planted,
+              tables=[layouts.references(planted, suffix, one.title)]),
+    ]  # fmt: skip
+
+
+def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
+    """How many of the systems under evaluation each planted end stands above: near all for a maximal one, near none for a minimal."""
+    import numpy as np
+
+    from analysis.stats import clusters
+
+    systems = [name for name in one.all_ranked.columns if name not in one.references.names]
+    found = []
+    for name in [name for name in one.all_ranked.columns if name in one.references.names]:
+        table = one.all_ranked[one.all_ranked[name].notna()]
+        above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
+        shares = above.mean(axis=1).dropna()
+        mean = clusters.clustered_mean(
+            shares.to_numpy(float), shares.index.get_level_values("annotator").to_numpy(object), level=level, bounds=(0.0, 1.0),
+            analysis="ranking.reference", estimand="share of the systems of its ranking that it stands above, ties half",
+        )  # fmt: skip
+        found.append(
+            replace(mean, settings={**mean.settings, "system": name, "reference": one.references.kind_of(name)})
+        )
+    return tuple(found)
+
+
+def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
+    """Davidson's model over the pairs of all rankings."""
+    import numpy as np
+
+    from analysis.stats.davidson import davidson
+
+    systems = list(one.wide.columns)
+    who = one.wide.index.get_level_values("annotator").to_numpy(object)
+    table = one.wide.to_numpy(float)
+    first, second, outcomes, people = [], [], [], []
+    for x, y in combinations(range(len(systems)), 2):
+        both = ~np.isnan(table[:, x] - table[:, y])
+        first.append(np.full(int(both.sum()), x))
+        second.append(np.full(int(both.sum()), y))
+        outcomes.append((np.sign(table[both, y] - table[both, x]) + 1) / 2)
+        people.append(who[both])
+    if not outcomes or not sum(map(len, outcomes)):
+        return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
+    fit = davidson(
+        np.concatenate(first), np.concatenate(second), np.concatenate(outcomes), np.concatenate(people), n_systems=len(systems),
+        level=level, analysis="ranking.davidson",
+    )  # fmt: skip
+    named = [
+        replace(
+            found, estimand=f"log-odds of {system} against the mean of all", detail={**found.detail, "system": system}
+        )
+        for system, found in zip(systems, fit.strengths, strict=True)
+    ]
+    tie = (replace(fit.tie, detail={**fit.tie.detail, "system": ""}),) if fit.tie is not None else ()
+    return (*named, *tie), {
+        "systems": systems, "status": fit.status, "reason": fit.reason, "probabilities": fit.probabilities.tolist(),
+        "tie_probabilities": fit.tie_probabilities.tolist(),
+    }  # fmt: skip
+
+
+def _rng(attrs: Mapping[str, Any], *what: Any):
+    from analysis.stats.seeds import generator
+
+    return generator(attrs["seed"], "ranking", *what)
+
+
+@register
+class RankingAnalysis(ProtocolAnalysis):
+    slug = "ranking"
+
+    def analyse(self, frame, sections):
+        return analyse(frame, sections)

@@ -1,0 +1,165 @@
+"""Utilities between planted references: the scale that a maximal and a minimal reference give each annotator.
+
+Source: Ethayarajh and Jurafsky 2022, section 4, point 2; equation (1) for the expected expected utility (EEU).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.blocks import Block
+from analysis.comparisons import Comparison, judged, not_side_by_side
+from analysis.references import Ends
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.ratings import Rescaled
+    from analysis.stats.results import Estimate
+
+UTILITY = "utility"
+# Two references closer than this share of the scale are no ends: 10 points of 0 to 100.
+LEAST_SPREAD = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Utilities:
+    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, those of references among them."""
+
+    where: str
+    rows: "DataFrame"
+    rescaled: "Rescaled"
+    n_annotators: int
+
+    @property
+    def left_out(self) -> dict[str, tuple[Any, ...]]:
+        return {
+            "extremum_violation": self.rescaled.extremum_violation, "narrow_references": self.rescaled.narrow_references,
+            "references_not_rated": self.rescaled.no_references,
+        }  # fmt: skip
+
+
+def utilities(rows: "DataFrame", ends: Ends, scale: tuple[float, float], where: str) -> Utilities | None:
+    """``rows``: the kept ratings of one question, with ``rating`` on its scale. None where the study plants no two ends."""
+    from analysis.stats import ratings
+
+    rows = rows[rows["rating"].notna()]
+    if not ends.is_complete or not len(rows):
+        return None
+    found = ratings.between_references(
+        rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object),
+        is_minimum=rows["system"].isin(ends.minimal).to_numpy(bool), is_maximum=rows["system"].isin(ends.maximal).to_numpy(bool),
+        minimum_spread=LEAST_SPREAD * (scale[1] - scale[0]),
+    )  # fmt: skip
+    return Utilities(where, rows.assign(utility=found.values), found, rows["annotator"].nunique())
+
+
+def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate":
+    """EEU of x less that of y, over the annotators who have a scale: within those who rated both for the same prompt, where any did."""
+    from analysis.stats import basic, equivalence, unpaired
+
+    wide = one.rows.pivot_table(
+        index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
+    )
+    pairs = wide.reindex(columns=[compared.x, compared.y]).dropna()
+    each = (pairs[compared.x] - pairs[compared.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
+    words = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
+    samples = not_side_by_side(wide, compared)
+    if samples is not None:
+        estimate = unpaired.mean_difference(
+            **samples, level=level, analysis="rating.utility_difference_unpaired",
+            estimand=f"{words['estimand']} (not side by side)",
+        )  # fmt: skip
+        estimate = replace(
+            estimate, sensitivity=compared.equivalence(estimate, null=0.0), warnings=(*estimate.warnings, *_flags(one))
+        )
+    else:
+        estimate = basic.one_sample(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
+        estimate = replace(estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_flags(one)))
+    if samples is None and compared.margin and len(each):
+        tost = equivalence.equivalence(
+            each, null=0.0, margin=compared.margin, significance=compared.level,
+            analysis="rating.utility_difference.equivalence", **words,
+        )  # fmt: skip
+        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
+    x, y = compared.x, compared.y
+    about = f" on {compared.criterion}" if compared.criterion else ""
+    claims = {
+        "more": f"{x} has a higher expected utility than {y}{about}.", "less": f"{x} has a lower expected utility than {y}{about}.",
+        "same": f"{x} and {y} have equivalent expected utilities{about}",
+        "open": f"It remains open whether {x} or {y} has the higher expected utility{about}.",
+        "what": f"EEU of {x} less that of {y}", "symbol": "Δ EEU", "kind": "number",
+    }  # fmt: skip
+    settings = {**estimate.settings, "contrast": compared.as_dict(), "key": UTILITY, "null": 0.0, "words": claims}
+    return replace(estimate, settings=settings)
+
+
+def _flags(one: Utilities) -> tuple[Any, ...]:
+    from analysis.stats.results import Warning
+
+    return tuple(
+        Warning(code, "warn", {"n": len(people), "of": one.n_annotators})
+        for code, people in one.left_out.items()
+        if people
+    )
+
+
+def blocks(
+    found: Sequence[Utilities], compared: Iterable[tuple[Comparison, Utilities]], ends: Ends, attrs: Mapping[str, Any]
+) -> list[Block]:
+    """EEU of each system for each question, who had no scale, and the differences that a contrast names."""
+    estimates, rows, people = [], [], []
+    for one in found:
+        for system, estimate in _of_systems(one, ends, attrs["level"]):
+            estimates.append(estimate)
+            interval = estimate.interval
+            rows.append(
+                {
+                    "where": one.where, "system": system, "eeu": estimate.estimate,
+                    "interval": None if interval is None else [interval.low, interval.high], "n": estimate.n,
+                    "reason": estimate.reason,
+                }
+            )  # fmt: skip
+        gone = one.left_out
+        people.append(
+            {
+                "where": one.where, "n": one.n_annotators, "kept": one.n_annotators - sum(map(len, gone.values())),
+                **{code: len(names) for code, names in gone.items()},
+                "who": ", ".join(str(name) for names in gone.values() for name in sorted(names)),
+            }
+        )  # fmt: skip
+    pairs = [(about, difference(one, about, attrs["level"])) for about, one in compared]
+    results = judged(pairs, "rating.utility", attrs["star_scheme"])
+    tables = [
+        {
+            "name": "utilities", "title": "Expected utility of each system", "place": "sure", "rows": rows,
+            "columns": "where|Question|text; system|System|text; eeu|EEU|number; interval|95% CI|wide_interval; n|n annotators|integer; "
+            "reason|Undefined because|text",
+            "note": "Each rating as a part of the way from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
+            "(1); every annotator weighs the same.",
+        },
+        {
+            "name": "references", "title": "Who used the references as ends", "place": "sure", "rows": people,
+            "columns": "where|Question|text; n|Annotators|integer; kept|With a scale of their own|integer; "
+            "extremum_violation|Rated the maximal no higher|integer; narrow_references|Kept them too close|integer; "
+            "references_not_rated|Did not rate both|integer; who|Left out of utilities|text",
+            "note": "Whoever rates the maximal reference no higher than the minimal one does not share the ends that utilities need, and has no "
+            "part in them. Two references less than a tenth of the scale apart give no scale either.",
+        },
+    ]  # fmt: skip
+    return [
+        Block("rating.utility", "Expected utility between the references", "recommended", estimates=tuple(estimates), tables=tables),
+        Block("rating.utility_difference", "Difference of expected utilities", "recommended",
+              estimates=tuple(results[about.key] for about, _ in pairs)),
+    ]  # fmt: skip
+
+
+def _of_systems(one: Utilities, ends: Ends, level: float) -> Iterable[tuple[str, "Estimate"]]:
+    from analysis.stats import ratings
+
+    for system, mine in one.rows[~one.rows["system"].isin(ends.names)].groupby("system", sort=True):
+        estimate = ratings.expected_utility(
+            mine["utility"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=True, level=level
+        )
+        settings = {**estimate.settings, "system": system, "question": one.where}
+        yield system, replace(estimate, settings=settings, warnings=(*estimate.warnings, *_flags(one)))

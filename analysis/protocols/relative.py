@@ -1,0 +1,270 @@
+"""What relative points say: how far answers lean to x, beside it what rests on their order alone, and whether the side mattered.
+
+A row of the frame is one answer about the system that stood first; here it is turned so that it speaks of x, in points: 0 is "the
+same", above it x is better. Which pair an item shows comes from ``frame.attrs["claims"]``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.blocks import Block
+from analysis.cells import ends, point, pvalue, role
+from analysis.comparisons import Comparison, comparison, judged
+from studies.contrasts import of_systems
+from studies.pairs import pair_key
+from studies.protocols.relative import SCORE, fault_of
+from studies.scales import read_scale
+
+from . import ProtocolAnalysis, register
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The answers about one comparison, with ``score`` (points toward x) and ``side`` (1 where x stood first, -1 where y did)."""
+
+    comparison: Comparison
+    half: float
+    kept: "DataFrame"
+    paper: "DataFrame"
+
+    @property
+    def columns(self) -> tuple[Any, Any]:
+        return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
+
+
+def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
+    """Blocks for all relative sections of a study; families run over all of them."""
+    claims, attrs = frame.attrs.get("claims"), frame.attrs
+    if claims is None:
+        return []
+    pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
+    found = [one for section in sections for one in _compared(frame, section, pairs)]
+    scores = _judged([(one.comparison, _score(one, attrs)) for one in found], SCORE, attrs)
+    above = _judged([(one.comparison, _superiority(one, attrs)) for one in found], "superiority", attrs)
+    paper = _judged([(one.comparison, _paper(one, attrs)) for one in found], "paper", attrs)
+    checks = [_checks(one, attrs) for one in found]
+    blocks = [
+        Block("relative.score", "Points toward x", "recommended", estimates=scores, series=_figure(found, scores),
+              tables=_tables(found, scores, above, paper, checks) if found else (),
+              note="Annotators are clusters. Takes the points to be equally far apart."),
+        Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
+              note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
+        Block("relative.score", "Points toward x, as if answers were independent", "paper", estimates=paper,
+              note="Student's t over answers, after all primary rules: too narrow where annotators differ."),
+    ]  # fmt: skip
+    blocks += [
+        Block("relative.checks", f"Side, agreement and ties ({one.comparison.key})", "recommended", estimates=tuple(mine.values()))
+        for one, mine in zip(found, checks, strict=True)
+    ]  # fmt: skip
+    return [block for block in blocks if block.estimates]
+
+
+def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> list[Compared]:
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
+    rows = rows.assign(pair=rows["item"].map(pairs))
+    found = []
+    for question in section.questions.all():
+        if fault_of(question.scale):
+            continue
+        try:
+            scale = read_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame lists it among its problems
+        mine = rows[rows["question"] == question.key]
+        half = (scale.maximum - scale.minimum) / 2
+        planned = [
+            comparison(contrast, section, question.criterion, question.key)
+            for contrast in of_systems(contrasts, section, SCORE, SCORE)
+            if contrast.criterion in ("", question.criterion)
+        ]
+        about = {pair_key(one.x, one.y): one for one in planned}
+        for pair in sorted(set(mine["pair"].dropna())):
+            if pair not in about and pair.count("\x1f") == 1:
+                x, y = pair.split("\x1f")
+                about[pair] = Comparison(section.position, x, y, question.criterion, question.key)
+        for pair, compared in sorted(about.items(), key=lambda one: (not one[1].is_planned, one[0])):
+            given = mine[mine["pair"] == pair]
+            side = (given["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
+            # Rounded back to what was chosen: points must stay equal to one another.
+            given = given.assign(side=side, score=(side * half * (2 * given["value"] - 1)).round(6))
+            kept, paper = (given[given[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
+            found.append(Compared(compared, half, kept, paper))
+    return found
+
+
+def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+    """Mean points toward x, annotators as clusters; beside it prompts as a second sample, and annotators weighing the same."""
+    from analysis.stats import ratings
+
+    score, people = one.columns
+    common: dict[str, Any] = {"scale": (-one.half, one.half), "level": attrs["level"]}
+    estimand = "mean points toward x"
+    zero = score * 0.0
+    estimate = replace(
+        ratings.mean_difference(score, zero, people, analysis="relative.score", **common), estimand=estimand
+    )
+    others = list(estimate.sensitivity)
+    prompts = one.kept["prompt"]
+    if prompts.nunique() > 1 and prompts.duplicated().any():
+        others.append(
+            ratings.mean_difference(
+                score, zero, people, prompts=prompts.to_numpy(object), analysis="relative.score.two_way", **common
+            )
+        )
+    others += one.comparison.equivalence(estimate, null=0.0)
+    x, y = one.comparison.x, one.comparison.y
+    about = f" on {one.comparison.criterion}" if one.comparison.criterion else ""
+    words = {
+        "more": f"{x} was judged better than {y}{about}.", "less": f"{y} was judged better than {x}{about}.",
+        "same": f"{x} and {y} are indistinguishable{about}", "open": f"It remains open whether {x} or {y} is judged better{about}.",
+        "what": f"The mean of points toward {x} (from −{one.half:g} to {one.half:g})", "symbol": f"points toward {x}", "kind": "number",
+    }  # fmt: skip
+    settings = {**estimate.settings, "null": 0.0, "words": words}
+    return replace(estimate, sensitivity=tuple(others), settings=settings)
+
+
+def _superiority(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+    from analysis.stats import ratings
+
+    score, people = one.columns
+    zero = score * 0.0
+    above = ratings.superiority(
+        score, zero, people, level=attrs["level"], resamples=attrs["resamples"], analysis="relative.superiority",
+        rng=_rng(attrs, "superiority", one.comparison.key),
+    )  # fmt: skip
+    return replace(
+        above,
+        estimand="probability that x is judged better, the same counting half",
+        sensitivity=(*above.sensitivity, *ratings.rank_tests(score, zero, people)),
+    )
+
+
+def _paper(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+    from analysis.stats import basic
+
+    return basic.one_sample(
+        one.paper["score"].to_numpy(float), null=0.0, level=attrs["level"], bounds=(-one.half, one.half), mode="paper",
+        analysis="relative.score.answers", estimand="mean points toward x over answers", unit="answer",
+    )  # fmt: skip
+
+
+def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
+    """How often "the same" was said, what standing first is worth, and how far annotators agree about the same item."""
+    from analysis.stats import agreement, clusters, ratings
+
+    score, people = one.columns
+    if not len(score):
+        return {}
+    found = {
+        "ties": clusters.clustered_mean(
+            (score == 0).astype(float), people, level=attrs["level"], bounds=(0.0, 1.0), analysis="relative.ties",
+            estimand="share of answers “the same”",
+        ),
+        "side": replace(
+            ratings.position_effect(
+                score, one.kept["side"].to_numpy(float), people, level=attrs["level"], analysis="relative.side"
+            ),
+            estimand="points toward whatever stood first",
+        ),
+    }  # fmt: skip
+    shared = one.kept[one.kept.groupby("item")["annotator"].transform("nunique") > 1]
+    if len(shared):
+        counts, points = agreement.count_table(shared["item"].to_numpy(object), shared["score"].to_numpy(float))
+        found["alpha"] = agreement.krippendorff_alpha(
+            counts, points, level=attrs["level"], rng=_rng(attrs, "alpha", one.comparison.key), level_of_measurement="ordinal", unit="item"
+        )  # fmt: skip
+    return {name: _named(estimate, one.comparison) for name, estimate in found.items()}
+
+
+def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
+    rows, more = [], []
+    several = len({one.comparison.section for one in found}) > 1
+    for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
+        ties, side = mine.get("ties"), mine.get("side")
+        who = {
+            "x": one.comparison.x, "y": one.comparison.y, "role": role(one.comparison.as_dict()),
+            "question": one.comparison.criterion or one.comparison.question,
+            "section": one.comparison.section if several else None,
+        }  # fmt: skip
+        rows.append(
+            {
+                **who, **_cells("score", score), **_cells("above", chance), "ties": ties and ties.estimate, "n": score.n,
+                "n_rows": len(one.kept), "reason": score.reason,
+            }
+        )  # fmt: skip
+        more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
+    who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
+    return [
+        {
+            "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,
+            "columns": who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
+            "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
+            "reason|Undefined because|text",
+            "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
+            "adjusted within each planned family and within all pairs that were not planned.",
+        },
+        {
+            "name": "relative_checks", "title": "Did the side matter, and what if answers were independent?", "place": "sure", "rows": more,
+            "columns": who + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
+            "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
+            "paper_n|n answers|integer",
+            "note": "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
+            "independent, which they are not.",
+        },
+    ]  # fmt: skip
+
+
+def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
+    if estimate is None:
+        return {}
+    return {name: estimate.estimate, f"{name}_interval": ends(estimate), f"{name}_p": pvalue(estimate)}
+
+
+def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dict[str, Any]]:
+    if not found:
+        return []
+    several = len({(one.comparison.section, one.comparison.question) for one in found}) > 1
+    rows = [
+        point(
+            score, one.comparison.key if several else f"{one.comparison.x} > {one.comparison.y}", "points (recommended)"
+        )
+        for one, score in zip(found, scores, strict=True)
+    ]
+    half = max(one.half for one in found)
+    return [
+        {
+            "name": "relative", "title": "How much better x was judged than y", "axis": "points toward x", "reference": 0.0,
+            "description": "Means of points toward x with intervals over annotators; 0 is the same.", "limits": [-half, half], "rows": rows,
+        }
+    ]  # fmt: skip
+
+
+def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, attrs: Mapping[str, Any]):
+    results = judged(found, f"relative.{what}", attrs["star_scheme"])
+    return tuple(_named(results[compared.key], compared) for compared, _ in found)
+
+
+def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":
+    return replace(estimate, settings={**estimate.settings, "contrast": compared.as_dict(), "key": SCORE})
+
+
+def _rng(attrs: Mapping[str, Any], *what: Any):
+    from analysis.stats.seeds import generator
+
+    return generator(attrs["seed"], "relative", *what)
+
+
+@register
+class RelativeAnalysis(ProtocolAnalysis):
+    slug = "relative"
+    reads_claims = True
+
+    def analyse(self, frame, sections):
+        return analyse(frame, sections)

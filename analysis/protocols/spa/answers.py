@@ -1,0 +1,76 @@
+"""The answers of one section as the statistics take them: percent as typed, in both orders of naming."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.comparisons import Comparison, comparison
+from studies.contrasts import of_systems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+ESTIMAND = "preference"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one section: a row an annotator (at their last batch that counts), a column a comparison; percent as typed, NaN
+    missing."""
+
+    section: Any
+    comparisons: tuple[Comparison, ...]
+    xy: "np.ndarray"
+    yx: "np.ndarray"
+    people: "DataFrame"
+
+    @property
+    def names(self) -> list[str]:
+        return [one.key for one in self.comparisons]
+
+    def chosen(self, mask) -> "Answers":
+        return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
+
+
+def answers_of(frame: "DataFrame", section: Any) -> Answers:
+    """The answers of a section as two tables; planned comparisons first, then pairs that were asked about unplanned."""
+    import numpy as np
+
+    rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    asked: dict[tuple[frozenset, str], tuple[str, str]] = {}
+    for question in section.questions.select_related("x", "y"):
+        if question.x_id:
+            asked.setdefault(
+                (frozenset((question.x.name, question.y.name)), question.criterion), (question.x.name, question.y.name)
+            )
+    comparisons: list[Comparison] = []
+    seen = set()
+    for contrast in of_systems(contrasts, section, ESTIMAND, ESTIMAND):
+        for pair, criterion in asked:
+            is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
+            if is_meant and (pair, criterion) not in seen:
+                seen.add((pair, criterion))
+                comparisons.append(comparison(contrast, section, criterion))
+    for (pair, criterion), (x, y) in asked.items():
+        if (pair, criterion) not in seen:
+            comparisons.append(Comparison(section.position, x, y, criterion))
+    # One person is one unit: what they said at their last batch that counts, after most exposure.
+    people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
+    people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
+    place = {assignment: row for row, assignment in enumerate(people["assignment"])}
+    columns = {(one.x, one.y, one.criterion): column for column, one in enumerate(comparisons)}
+    xy = np.full((len(people), len(comparisons)), np.nan)
+    yx = np.full_like(xy, np.nan)
+    for assignment, x, y, criterion, value in zip(
+        *(rows[name] for name in ("assignment", "x", "y", "criterion", "value")), strict=True
+    ):
+        row = place.get(assignment)
+        if row is None:
+            continue
+        # Rounded back to what was typed, so that sums are compared exactly.
+        if (x, y, criterion) in columns:
+            xy[row, columns[x, y, criterion]] = round(100 * value, 6) if value == value else np.nan
+        elif (y, x, criterion) in columns:
+            yx[row, columns[y, x, criterion]] = round(100 * value, 6) if value == value else np.nan
+    return Answers(section, tuple(comparisons), xy, yx, people)

@@ -1,0 +1,143 @@
+"""Labels of two choices as the statistics take them: 1 where x was chosen, 0 where y was, 1/2 for a tie, missing for the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.comparisons import Comparison, comparison
+from studies.contrasts import of_systems
+from studies.fields import TIE
+from studies.pairs import pair_key
+from studies.protocols.two_choice import PREFERENCE, settings_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+    from analysis.stats.choice import ItemDecisions, Strategy
+
+NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
+
+
+def comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
+    """Planned comparisons of the section, one for each of its questions that they are about; then pairs shown unplanned."""
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    found: list[Comparison] = []
+    for question in section.questions.all():
+        mine = [
+            comparison(one, section, question.criterion, question.key)
+            for one in of_systems(contrasts, section, PREFERENCE, PREFERENCE) if one.criterion in ("", question.criterion)
+        ]  # fmt: skip
+        planned = {frozenset((one.x, one.y)) for one in mine}
+        found += mine
+        for pair in pairs:
+            if pair not in planned:
+                x, y = sorted(pair)
+                found.append(Comparison(section.position, x, y, question.criterion, question.key))
+    return found
+
+
+def pair_of(compared: Comparison) -> str:
+    """The names of both systems, as claims name the pair that an item shows."""
+    return pair_key(compared.x, compared.y)
+
+
+def about(rows: "DataFrame", compared: Comparison) -> "DataFrame":
+    """The rows of one comparison, with ``value``, that of x."""
+    import numpy as np
+
+    mine = rows[
+        (rows["section"] == compared.section)
+        & (rows["question"] == compared.question)
+        & (rows["pair"] == pair_of(compared))
+    ].copy()
+    chosen, choice = mine["chosen_system"], mine["choice"]
+    mine["value"] = np.select(
+        [chosen == compared.x, chosen == compared.y, choice == TIE], [1.0, 0.0, 0.5], default=np.nan
+    )
+    return mine
+
+
+def strategy_of(section: Any) -> "Strategy | None":
+    """The section's labelling strategy; None where it has none."""
+    from analysis.stats.choice import Strategy
+
+    settings = settings_of(section)
+    name = NAMES.get(settings["strategy"])
+    return name and Strategy(name, settings["workers"] if name == "majority" else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority of all labels that the
+    strategy asks for; labels paid for each.
+
+    ``is_complete``: whether no more labels of the item are asked for: by the strategy, or because it was retired.
+    """
+
+    items: tuple[Any, ...]
+    values: "np.ndarray"
+    n_labels: "np.ndarray"
+    is_complete: "np.ndarray"
+
+
+def final_answers(mine: "DataFrame", section: Any) -> Answers:
+    """One answer an item. Ties and "cannot judge" are labels that were paid for and speak for neither.
+
+    ``mine``: the rows of one comparison that were given (see ``about``), with ``item_number`` and ``received_at``.
+    """
+    import numpy as np
+
+    from analysis.stats.choice import item_decisions
+
+    mine = mine.sort_values(["item_number", "received_at", "id"], kind="stable")
+    numbers = mine["item_number"].to_numpy(np.int64)
+    strategy = strategy_of(section)
+    items, counts = np.unique(numbers, return_counts=True)
+    votes = mine["value"].where(mine["value"] != 0.5).to_numpy(float)
+    if strategy is None:
+        sums = np.zeros(len(items))
+        given = np.zeros(len(items))
+        place = np.searchsorted(items, numbers)
+        here = ~np.isnan(votes)
+        np.add.at(sums, place[here], votes[here])
+        np.add.at(given, place[here], 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = sums / given
+        values = np.where(share > 0.5, 1.0, np.where(share < 0.5, 0.0, np.nan))
+        return Answers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
+    is_retired = np.isin(items, numbers[mine["is_retired"].to_numpy(bool)])
+    wanted = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
+    # As many labels as the strategy asks for, in the order in which they came; one more where somebody was replaced is not used.
+    place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+    used = place < wanted
+    found: ItemDecisions = item_decisions(
+        votes[used], numbers[used], strategy if strategy.name != "fixed" else type(strategy)("one")
+    )
+    labels: Mapping[int, list] = {}
+    for number, value, skipped in zip(numbers, mine["value"], mine["skip_reason"], strict=True):
+        labels.setdefault(int(number), []).append(skipped or value)
+    if strategy.name == "max_three":
+        complete = [len(said) > 2 or (len(said) == 2 and said[0] == said[1]) for said in labels.values()]
+    else:
+        complete = [len(said) >= wanted for said in labels.values()]
+    has_all = np.asarray(complete, dtype=bool)
+    # Two of three that agree would be an answer and two that differ none: items that lack labels would look unanimous.
+    values = np.where(has_all, found.decisions, np.nan)
+    return Answers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
+
+
+def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
+    """Which rows are third labels: given to items in disagreement alone, they say nothing of the systems by themselves.
+
+    ``given``: all rows that were given, also by people whom rules leave out, since a label is a third one by what came before it.
+    Of imported answers nobody knows for which batch they were asked: there it is whatever came after two others.
+    """
+    import numpy as np
+
+    if settings_of(section)["strategy"] != "max_three":
+        return np.zeros(len(given), dtype=bool)
+    order = given.sort_values(["item", "question", "received_at", "id"], kind="stable")
+    place = order.groupby(["item", "question"], sort=False).cumcount()
+    is_late = (place.reindex(given.index) >= 2).to_numpy(bool)
+    return np.where(given["is_imported"].to_numpy(bool), is_late, given["is_top_up"].to_numpy(bool))

@@ -1,0 +1,104 @@
+"""When a comparison is decided: an anytime-valid rule over annotators, or the paper's bound over items.
+
+The anytime-valid rule takes annotators in the order of their claims, each with the mean of their planned labels; third labels are
+left to the final answers, because only items in disagreement get one. With several primary comparisons each is tested at its level
+divided by their number.
+
+Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``analysis.stats.sequential`` for the other.
+"""
+
+from typing import Any
+
+from analysis.comparisons import Comparison
+from studies.protocols.two_choice import settings_of
+
+from .. import Look
+from .labels import about, comparisons, final_answers, pair_of
+
+FUTURES = 200
+
+
+def looks(claims: Any, section: Any, seed: str = "") -> list[Look]:
+    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.claims``."""
+    settings = settings_of(section)
+    mine = [one for one in comparisons(section) if one.role == "primary"]
+    if settings["stopping"] == "first":
+        return [paper_look(claims, section, one) for one in mine]
+    if settings["stopping"] == "anytime":
+        return [anytime_look(claims, section, one, level=1 - one.level / len(mine), seed=seed) for one in mine]
+    return []
+
+
+def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: float, seed: str = "") -> Look:
+    """The e-process of a comparison and where it stands; ``level`` is the confidence, for all looks together."""
+    import math
+
+    import numpy as np
+
+    from analysis.stats import sequential
+    from analysis.stats.seeds import generator
+
+    planned = claims.rows[(claims.rows["section"] == section.position) & ~claims.rows["is_top_up"]]
+    rows = about(planned, compared)
+    units = sequential.annotator_units(
+        rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["claim"].to_numpy(np.int64),
+        is_settled=rows["is_settled"].to_numpy(bool),
+    )  # fmt: skip
+    found = sequential.sequential_test(
+        units.values, level=level, margin=compared.margin, annotators=units.annotators,
+        estimand="annotator-weighted mean of P[x chosen] over the items shown",
+    )  # fmt: skip
+    is_decided = found.stopped_at is not None
+    each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
+    # Where batches hold some of the pairs alone, as many of those still to come will see this one as have so far.
+    seen = rows["annotator"].nunique() / max(1, planned["annotator"].nunique())
+    target = round((section.study.target_n or 0) * seen)
+    remaining: dict[str, Any] | None = None
+    if not is_decided and len(units.values) > 1 and target > len(units.values):
+        left = sequential.expected_remaining(
+            units.values, level=level, margin=compared.margin, budget=target, runs=FUTURES,
+            rng=generator(seed or "0", "remaining", compared.key, len(units.values)),
+        )  # fmt: skip
+        remaining = {
+            "median": None if left.median is None else round(left.median * each),
+            "high": None if left.high is None else round(left.high * each),
+            "share_stopping": left.share_stopping,
+            "labels_left": round(left.horizon * each),
+        }
+    return Look(
+        name=compared.key, rule="anytime", unit="annotator",
+        evidence=tuple((np.maximum.accumulate(found.log_e) / math.log(10)).tolist()) if len(found.log_e) else (),
+        threshold=math.log10(1 / (1 - level)), is_decided=is_decided, verdict=found.verdict, stopped_at=found.stopped_at,
+        n_overrun=int(np.sum(units.n_labels[found.stopped_at :])) if is_decided else 0, remaining=remaining,
+        estimate=found.estimate,
+    )  # fmt: skip
+
+
+def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
+    """The paper's bound at its first crossing, over the longest run of items, in item order, that want no more labels."""
+    import numpy as np
+
+    from analysis.stats import sequential
+
+    delta = settings_of(section)["delta"]
+    rows = about(claims.rows[claims.rows["is_given"] & claims.rows["is_settled"]], compared)
+    answers = final_answers(rows, section)
+    pair = pair_of(compared)
+    planned = [number for position, number, names in claims.items if (position, names) == (section.position, pair)]
+    complete = dict(zip(answers.items, answers.is_complete, strict=True))
+    n = next((n for n, item in enumerate(planned) if not complete.get(item, False)), len(planned))
+    value_of = dict(zip(answers.items, answers.values, strict=True))
+    paid_of = dict(zip(answers.items, answers.n_labels, strict=True))
+    run = [item for item in planned[:n] if value_of[item] == value_of[item]]
+    values = np.asarray([value_of[item] for item in run], dtype=float)
+    estimate = sequential.hoeffding_decision(values, delta=delta, reading="first")
+    decided = estimate.detail.get("n_decision")
+    counts = np.arange(1, len(values) + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
+    verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
+    return Look(
+        name=compared.key, rule="first", unit="item", evidence=tuple(apart.tolist()), threshold=1.0,
+        is_decided=decided is not None, verdict=verdict if len(values) else None, stopped_at=decided,
+        n_overrun=int(sum(paid_of[item] for item in run[decided:])) if decided else 0, estimate=estimate,
+    )  # fmt: skip

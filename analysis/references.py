@@ -1,0 +1,44 @@
+"""Planted references as analyses meet them: by the names of the systems that are ends of the scale."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from .comparisons import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The systems that are planted ends of the scale, by name."""
+
+    maximal: frozenset[str] = frozenset()
+    minimal: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.maximal | self.minimal
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.maximal and self.minimal)
+
+    def kind_of(self, system: str) -> str:
+        """What a table says of a system: which end it is; '' for one under evaluation."""
+        return "maximal" if system in self.maximal else "minimal" if system in self.minimal else ""
+
+
+def ends_of(study: Any) -> Ends:
+    kinds = study.systems.model.Reference
+    named: dict[str, set[str]] = {}
+    for name, reference in study.systems.exclude(reference="").values_list("name", "reference"):
+        named.setdefault(reference, set()).add(name)
+    return Ends(frozenset(named.get(kinds.MAXIMAL, ())), frozenset(named.get(kinds.MINIMAL, ())))
+
+
+def unplanned_pairs(systems: Iterable[str], planned: Iterable[Comparison], ends: Ends) -> Iterator[tuple[str, str]]:
+    """Every pair of systems under evaluation that no planned comparison is about; an end is compared only where that is planned."""
+    known = {frozenset((one.x, one.y)) for one in planned}
+    for x, y in combinations(sorted(set(systems) - ends.names), 2):
+        if frozenset((x, y)) not in known:
+            yield x, y

@@ -1,0 +1,353 @@
+"""Human or machine: who wrote this text? Single texts on four points, and why, in words, by what was answered.
+
+Source: Clark et al. 2021, All That's 'Human' Is Not Gold: Evaluating Human Evaluation of Generated Text.
+"""
+
+from collections import Counter
+
+from django import forms
+from django.db.models import Count
+
+from studies.fields import ExposureChoice
+
+from . import Ask, DrawnItem, Page, Problem, Protocol, Sample, question_asks, register
+
+SOURCE, WHY, CHANGE = "source", "why", "change"
+POINTS = (
+    "Definitely human-written",
+    "Possibly human-written",
+    "Possibly machine-generated",
+    "Definitely machine-generated",
+)
+PAIR_TEXT = "One of these texts was written by a machine. Which one?"
+
+
+class HumanLikeSettings(forms.Form):
+    mix = forms.ChoiceField(
+        choices=[
+            ("half", "as many human texts as machine texts; of an odd number, one more of either"),
+            ("random", "each text human or machine by a coin of its own"),
+        ],
+        initial="half",
+        label="human and machine texts",
+        help_text="What each annotator gets. Nobody is told the shares.",
+    )
+    why_up_to = forms.IntegerField(
+        min_value=0,
+        max_value=19,
+        initial=1,
+        label="ask “why” up to point",
+        help_text="Whoever answers this point or a lower one is asked the question “why”, everybody else “change”. "
+        "1, as in the paper: only “definitely human-written”.",
+    )
+    prompt = forms.ChoiceField(
+        choices=[("hidden", "hidden, as in the paper"), ("shown", "shown above its text")],
+        initial="hidden",
+        help_text="Show it only where human and machine texts answer the same prompts: else it tells which is which.",
+    )
+    pair_text = forms.CharField(
+        max_length=300,
+        initial=PAIR_TEXT,
+        label="words for a practice pair",
+        help_text="Practice by comparison: what is asked about two texts side by side.",
+    )
+    noun = forms.CharField(max_length=30, initial="text", help_text="What is judged is called: text, story, recipe.")
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 6}),
+        required=False,
+        help_text="Above each question: how to answer. Markdown.",
+    )
+
+
+@register
+class HumanLike(Protocol):
+    slug = "humanlike"
+    label = "Human or machine: who wrote this text?"
+    help = (
+        "One text at a time, by a person or by a system; annotators say which on four points, then why. "
+        "As a training section it shows practice texts or pairs and tells the truth after each guess."
+    )
+    settings_form = HumanLikeSettings
+    shows_every_system = False
+    together_in = ""
+    m_counts = "texts"
+    questions = (
+        {
+            "key": SOURCE,
+            "text": "Who do you think wrote this text?",
+            "scale": {"kind": "likert", "labels": list(POINTS)},
+        },
+        {"key": WHY, "text": "Why did you select this rating?", "scale": {"kind": "text"}},
+        {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
+    )
+    question_kind = "likert"
+    source = "Clark et al. 2021"
+    sample = Sample(has_human=True)
+
+    def estimands(self, section):
+        return {
+            "sensitivity": "d': how far machine and human texts lie apart for annotators",
+            "accuracy": "share of correct answers",
+            "criterion": "the leaning to answer “human”",
+        }
+
+    def problems(self, section):
+        questions = {question.key: question for question in section.questions.all()}
+        asked = questions.get(SOURCE)
+        if asked is None:
+            yield Problem(f"There must be a question with the key “{SOURCE}”: who wrote the text.", "questions")
+        elif not _has_two_sides(asked.scale):
+            yield Problem(
+                f"Question {SOURCE} must be asked on an even number of points, from human to machine: a middle would be neither.",
+                "questions",
+            )
+        if any(question.x_id for question in questions.values()):
+            yield Problem("A question about one text cannot name two systems.", "questions")
+        if section.m < 1:
+            yield Problem("Annotators must see at least one text.", "m")
+        if section.purpose == "training":
+            yield from _training_problems(section)
+        elif section.purpose == "live":
+            yield from _live_problems(section, questions)
+
+    def fields_asked(self, section, shown):
+        keys = {question.key for question in section.questions.all()}
+        alone = len(keys) - ({WHY, CHANGE} <= keys)
+        # Of two texts side by side (practice) it is only asked which one a machine wrote.
+        return sum(alone if outputs == 1 else 1 for outputs in shown)
+
+    def cannot_answer(self, section, contrast, shown):
+        if shown.items and not any(len(item) == 1 for item in shown.items):
+            return "one text is judged at a time, and each item here shows several: give the section items of its own"
+        human = {system.pk for system in section.study.systems.all() if system.is_human}
+        # d' of an arm is between its own human and machine texts.
+        usable = {arm for arm, systems in shown.arms.items() if systems & human and systems - human}
+        if not usable:
+            return "no arm shows both human and machine texts: check the systems of the arms and the target"
+        arms = [arm for arm in section.study.arms.prefetch_related("systems") if arm.pk in usable]
+        everybody = {system.pk for system in section.study.systems.all()}
+        machines = {arm: frozenset({system.pk for system in arm.systems.all()} or everybody) - human for arm in arms}
+        if contrast.x_id:
+            if why := super().cannot_answer(section, contrast, shown):
+                return why
+            if {contrast.x_id, contrast.y_id} & human:
+                return "human texts are what machine texts are told from: compare two machine systems, or name none, for a test against chance"
+            for system in (contrast.x, contrast.y):
+                if frozenset({system.pk}) not in machines.values():
+                    return f"annotators of an arm judge all its machine systems as one: give {system.name} an arm of its own, with human texts"
+            return ""
+        if contrast.x_condition:
+            both = {contrast.x_condition, contrast.y_condition}
+            if not any(both <= {arm.condition for arm in arms if machines[arm] == mine} for mine in machines.values()):
+                return f"no machine system is shown under both conditions, {contrast.x_condition} and {contrast.y_condition}: give it an arm of each"
+        return ""
+
+    def sources(self, section, systems, human, rng):
+        mine = tuple(system for system in systems if system in human)
+        others = tuple(system for system in systems if system not in human)
+        if not (mine and others):
+            return [mine or others] * section.m
+        if (section.settings or {}).get("mix") == "random":
+            return [rng.choice((mine, others)) for _ in range(section.m)]
+        half, odd = divmod(section.m, 2)
+        return [mine] * half + [others] * half + ([rng.choice((mine, others))] if odd else [])
+
+    def draw(self, section, pool, rng):
+        if pool.items:
+            return super().draw(section, pool, rng)
+        drawn = []
+        for prompt, source in zip(pool.prompts, pool.sources, strict=True):
+            system = rng.choice([one for one in source if (prompt, one) in pool.outputs])
+            drawn.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
+        return drawn
+
+    def practice(self, section, outputs):
+        asked = next((question for question in section.questions.all() if question.key == SOURCE), None)
+        if asked is None or not _has_two_sides(asked.scale):
+            raise ValueError(f"The section must first ask “{SOURCE}” on points from human to machine.")
+        low, cut, high = _sides(asked.scale)
+        human = [is_human for _, is_human in outputs]
+        if len(human) == 1:
+            return {SOURCE: (low, cut) if human[0] else (cut + 1, high)}
+        if len(human) != 2 or human[0] == human[1]:
+            raise ValueError("A practice pair is a human text and a machine text; a practice text stands alone.")
+        return {SOURCE: human.index(False)}
+
+    def truth(self, page, question, expected):
+        noun = page.section.settings.get("noun") or "text"
+        if isinstance(expected, str):
+            return f"A machine wrote {noun} {expected}, a person wrote the other one."
+        _, high = expected
+        return f"A person wrote this {noun}." if high <= _middle(question.scale) else f"A machine wrote this {noun}."
+
+    def pages(self, section, items, answers):
+        step = "judge" if section.settings.get("prompt", "hidden") == "hidden" else "judge with prompt"
+        later = {question.key: question for question in section.questions if question.key in (WHY, CHANGE)}
+        first = tuple(question for question in section.questions if question.key not in later)
+        pages = []
+        for item in items:
+            page = Page(f"s{section.position}.p{item.position}", section, (item,), first, step=step)
+            pages.append(page)
+            if later and len(item.exposures) == 1:
+                asked = _follow_up(page, later, answers)
+                if asked:
+                    said = _said(page, answers)
+                    pages.append(Page(f"{page.key}f", section, (item,), asked, step="why", said=said))
+        return pages
+
+    def asks(self, page):
+        (item,) = page.items
+        if len(item.exposures) > 1:
+            return {
+                page.slot(question, item): Ask(
+                    ExposureChoice(exposures=item.exposures), question.id, stores="chosen", item_id=item.id,
+                    position=item.position, text=page.section.settings.get("pair_text") or PAIR_TEXT, help=question.help,
+                )
+                for question in page.questions
+                if question.key == SOURCE
+            }  # fmt: skip
+        ((label, exposure),) = item.exposures
+        return {
+            slot: ask
+            for question in page.questions
+            for slot, ask in question_asks(page, question, item, label, exposure).items()
+        }
+
+    def plausible(self, asks, robot):
+        """A robot sees evidence of a machine, normal around minus what the text's author has of the human."""
+        sent = {}
+        for slot, ask in asks.items():
+            points = getattr(ask.field, "points", ())
+            if not ask.exposure_id or len(points) < 2 or len(points) % 2:
+                continue
+            keys = sorted(int(point.key) for point in points)
+            evidence = robot.middle - robot.strength(ask.exposure_id) + robot.rng.gauss(0, 1)
+            place = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
+            sent[slot] = str(keys[min(len(keys) - 1, max(0, place))])
+        return sent
+
+
+
+def _source_slot(page):
+    """The question who wrote the text, and its slot; (None, "") where it is not asked."""
+    asked = next((question for question in page.questions if question.key == SOURCE), None)
+    return (asked, page.slot(asked, page.items[0], page.items[0].exposures[0][0])) if asked else (None, "")
+
+
+def _said(page, answers) -> str:
+    """The words of the point that this annotator chose; '' where nothing is stored yet."""
+    asked, slot = _source_slot(page)
+    value = answers.get(slot)
+    if asked is None or value is None:
+        return ""
+    words = {point.key: point.label or point.key for point in asked.scale.points}
+    return words.get(str(int(value)), "")
+
+
+def _follow_up(page, later, answers):
+    """What is asked after an answer; both questions as long as there is none (nobody gets there before), none after "cannot say"."""
+    asked, slot = _source_slot(page)
+    if asked is None:
+        return ()
+    if slot not in answers:
+        return tuple(later.values())
+    if answers[slot] is None:
+        return ()
+    key = WHY if answers[slot] <= page.section.settings.get("why_up_to", 1) else CHANGE
+    return (later[key],) if key in later else ()
+
+
+def _has_two_sides(scale) -> bool:
+    stored = scale or {}
+    return stored.get("kind") == "likert" and len(_spec(stored).points) % 2 == 0
+
+
+def _spec(stored):
+    from studies.scales import read_scale
+
+    try:
+        return read_scale(stored)
+    except (ValueError, TypeError, KeyError):
+        return read_scale({"kind": "likert", "maximum": 3})  # the checklist names what is wrong with it
+
+
+def _middle(spec) -> int:
+    """The last point of the human half."""
+    return (spec.minimum + spec.maximum) // 2
+
+
+def _sides(scale) -> tuple[int, int, int]:
+    spec = _spec(scale)
+    return spec.minimum, _middle(spec), spec.maximum
+
+
+def _training_problems(section):
+    items = list(section.items.filter(kind="practice").values_list("prompt__domain", flat=True))
+    if not items:
+        yield Problem("A training section needs practice items: make them on the section's own page.", "sections")
+        return
+    arms = list(section.arms.all()) or list(section.study.arms.all())
+    for arm in arms:
+        n = sum(not arm.domain or domain in ("", arm.domain) for domain in items)
+        if n < section.m:
+            yield Problem(
+                f"Arm {arm.name} has {n} of {section.m} practice items{' of its domain' if arm.domain else ''}.",
+                "sections",
+                n == 0,
+                f"few_practice_items:{arm.name}",
+            )
+        if arm.condition == "none":
+            yield Problem(
+                f"Arm {arm.name} is trained here, but its condition is “none”.",
+                "arms",
+                False,
+                "training_without_condition",
+            )
+    first = (
+        section.study.sections.filter(purpose="live").order_by("position").values_list("position", flat=True).first()
+    )
+    if first is not None and section.position > first:
+        yield Problem(
+            "It comes after texts that count: annotators would be trained too late.", "sections", False, "late_training"
+        )
+
+
+def _live_problems(section, questions):
+    study = section.study
+    if WHY not in questions and CHANGE not in questions:
+        yield Problem(
+            f"No question “{WHY}” or “{CHANGE}” asks for reasons: without them nobody can say what annotators looked at.",
+            "questions", False, "no_reasons",
+        )  # fmt: skip
+    if section.m and section.m < 4:
+        yield Problem("Fewer than 4 texts each: an annotator's accuracy says little.", "m", False, "few_texts")
+    together = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
+    if together:
+        yield Problem(
+            f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.", "batches"
+        )  # fmt: skip
+    if study.batches.filter(origin="imported").exists():
+        return
+    from studies.draw import Drawing
+
+    drawing = Drawing(study)
+    for arm in drawing.arms:
+        if drawing.section_arms[section.pk] and arm.pk not in drawing.section_arms[section.pk]:
+            continue
+        systems = drawing.systems[arm.pk]
+        for is_human, words in ((True, "human"), (False, "machine")):
+            mine = [system for system in systems if (system in drawing.human) == is_human]
+            n = sum(any((prompt, system) in drawing.outputs for system in mine) for prompt in drawing.domains[arm.pk])
+            wanted = -(-section.m // 2)
+            if not mine:
+                yield Problem(f"Arm {arm.name} has no {words} system: there is nothing to tell apart.", "systems")
+            elif n < wanted:
+                yield Problem(f"Arm {arm.name} has {n} {words} texts; a batch needs {wanted}.", "outputs")
+    cells = Counter((arm.domain, tuple(drawing.systems[arm.pk]), arm.condition) for arm in drawing.arms)
+    if any(n > 1 for n in cells.values()):
+        yield Problem(
+            "Two arms have the same domain, systems and condition: they are one cell of the report.",
+            "arms",
+            False,
+            "cell_twice",
+        )

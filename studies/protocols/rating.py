@@ -1,0 +1,105 @@
+"""Outcome-level absolute assessment: each output gets a rating, on points (Likert) or between two ends.
+
+Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
+"""
+
+from typing import Any
+
+from django import forms
+
+from . import Problem, Protocol, question_asks, register
+
+
+class RatingSettings(forms.Form):
+    scores = forms.ChoiceField(
+        choices=[
+            ("points", "as they stand: 1 to k, or from end to end"),
+            ("unit", "as parts of the scale: 0 to 1, five points as 0, .25, .5, .75, 1"),
+        ],
+        initial="points",
+        label="points in the report",
+    )
+    labels = forms.ChoiceField(
+        choices=[
+            ("random", "random letters for each prompt (a section that reuses another inherits its letters)"),
+            ("fixed", "the same letters for everybody, in the order of the systems' names (as in the paper)"),
+        ],
+        initial="random",
+        label="letters",
+    )
+    layout = forms.ChoiceField(
+        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
+    )
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 6}), required=False, help_text="How to use the scale. Markdown."
+    )
+
+
+def settings_of(section) -> dict[str, Any]:
+    """The section's settings, each with its default where it is not given."""
+    return {name: section.settings.get(name, field.initial) for name, field in RatingSettings.base_fields.items()}
+
+
+@register
+class Rating(Protocol):
+    slug = "rating"
+    label = "Rating of each output (Likert or continuous)"
+    help = "Each output is rated by itself."
+    settings_form = RatingSettings
+    question_kind = "likert"
+    together_in = ""
+    letters_in_words = "{label} becomes the letter of the output asked about."
+    source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
+
+    def estimands(self, section):
+        return {
+            "difference": "mean rating of x minus mean rating of y",
+            "superiority": "P(x rated above y) + P(equal) / 2",
+            "utility": "EEU of x minus EEU of y, between a maximal and a minimal reference",
+        }
+
+    def problems(self, section):
+        for question in section.questions.all():
+            if (question.scale or {}).get("kind") not in ("likert", "continuous"):
+                yield Problem(f"Question {question.key} must be asked on points or between two ends.", "questions")
+            if question.x_id:
+                yield Problem(f"Question {question.key} rates one output: it cannot name two systems.", "questions")
+        if section.m < 1:
+            yield Problem("Annotators must see at least one prompt.", "m")
+        yield from self._reference_problems(section)
+
+    def _reference_problems(self, section):
+        planted = set(section.study.systems.values_list("reference", flat=True)) & {"maximal", "minimal"}
+        if len(planted) == 1:
+            there, lacking = ("maximal", "minimal") if "maximal" in planted else ("minimal", "maximal")
+            yield Problem(
+                f"There is a {there} reference and no {lacking} one: without both ends ratings are reported as means, not as utilities.",
+                "systems", False, "one_end",
+            )  # fmt: skip
+        if len(planted) == 2 and any((q.scale or {}).get("kind") == "likert" for q in section.questions.all()):
+            yield Problem(
+                "Utilities between references are asked for on points: only a number between two ends says how far apart outputs are.",
+                "questions", False, "ends_on_points",
+            )  # fmt: skip
+        if len(planted) < 2:
+            for contrast in section.study.contrasts.filter(estimand="utility").select_related("x", "y", "section"):
+                if contrast.section_id in (None, section.pk):
+                    yield Problem(
+                        f"{contrast} is about utilities, which need a maximal and a minimal reference.", "contrasts"
+                    )
+
+    def fields_asked(self, section, shown):
+        return section.asked * sum(shown)
+
+    def asks(self, page):
+        return {
+            slot: ask
+            for item in page.items
+            for label, exposure_id in item.exposures
+            for question in page.questions
+            for slot, ask in question_asks(page, question, item, label, exposure_id).items()
+        }
+

@@ -1,0 +1,152 @@
+"""Outcome-level relative assessment on points: how much better is the first of two outputs than the second?
+
+Source: the taxonomy of Ethayarajh and Jurafsky 2022, section 2, whose relative protocols compare outputs with one another or with a
+reference.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from django import forms
+
+from studies.fields import Option, Scale
+from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
+from studies.scales import read_scale
+
+from . import REGISTRY, Ask, Problem, Protocol, register
+
+SCORE = "score"
+FIRST, SECOND = "{first}", "{second}"
+FEWEST, MOST = 3, 9
+
+
+class RelativeSettings(PairSettings):
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
+    )
+
+
+def settings_of(section) -> dict[str, Any]:
+    """The section's settings, each with its default where it is not given or is none that can be read (the checklist names that)."""
+    fields = RelativeSettings.base_fields
+    form = RelativeSettings(data={name: section.settings.get(name, field.initial) for name, field in fields.items()})
+    form.full_clean()
+    return {name: field.initial for name, field in fields.items()} | form.cleaned_data
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees(Scale):
+    """Points from "the first is much better" to "the second is much better", told by their words alone."""
+
+    is_of_page: ClassVar[bool] = True
+    exposures: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def template(self) -> str:
+        return "protocols/relative/_points.html"
+
+
+@register
+class Relative(Protocol):
+    slug = "relative"
+    label = "Relative scale: how much better one of two is"
+    help = "Annotators see two outputs of a prompt, sides drawn, and say on points which is better and by how much. One may be the reference."
+    settings_form = RelativeSettings
+    question_kind = "likert"
+    m_counts = "pairs"
+    together_in = "pair"
+    letters_in_words = "In the words of the points, {first} and {second} become the two letters."
+    questions = (
+        {
+            "key": "better", "text": "Which of the two is better, and by how much?",
+            "scale": {
+                "kind": "likert",
+                "labels": [
+                    f"{SECOND} is much better", f"{SECOND} is better", "They are about the same", f"{FIRST} is better",
+                    f"{FIRST} is much better",
+                ],
+            },
+        },
+    )  # fmt: skip
+    # Which systems an item shows is not told by one exposure.
+    source = "Ethayarajh and Jurafsky 2022, section 2"
+
+    def estimands(self, section):
+        return {SCORE: "mean points toward x, 0 where both are the same"}
+
+    # The design
+
+    def draw(self, section, pool, rng):
+        pairs = pairs_shown(section, settings_of(section), pool.systems)
+        return drawn_pairs(pairs, section.m, pool, rng)
+
+    def problems(self, section):
+        for question in section.questions.all():
+            if question.x_id:
+                yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
+            if fault := fault_of(question.scale):
+                yield Problem(f"Question {question.key} {fault}", "questions")
+        shown = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
+        if shown is not None and not issubclass(shown.settings_form or forms.Form, PairSettings):
+            yield Problem(
+                f"Section {section.reuses.position} does not show pairs: its items cannot be shown here again.",
+                "reuses",
+            )
+        yield from pair_problems(section, settings_of(section))
+
+    # An annotator's page
+
+    def asks(self, page):
+        noun = str(page.section.settings.get("noun") or "text")
+        asks = {}
+        for item in page.items:
+            # What is asked is about the first against the second: the answer's row names the first.
+            label, exposure_id = item.exposures[0]
+            words = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
+            for question in page.questions:
+                points = sorted(question.scale.points, key=lambda point: -int(point.key))
+                field = Degrees(question.required, tuple(_named(point, words) for point in points), item.exposures)
+                asks[page.slot(question, item)] = Ask(
+                    field, question.id, item_id=item.id, exposure_id=exposure_id, label=label, position=item.position, text=question.text,
+                    help=question.help, skip_reasons=question.skip_reasons,
+                )  # fmt: skip
+        return asks
+
+    def plausible(self, asks, robot):
+        """A robot perceives how far the first lies above the second, and says so in points."""
+        sent = {}
+        for slot, ask in asks.items():
+            field = ask.field
+            if not isinstance(field, Degrees) or len(field.exposures) != 2:
+                continue
+            first, second = (robot.strength(exposure) for _, exposure in field.exposures)
+            points = sorted(int(point.key) for point in field.points)
+            middle = points[len(points) // 2]
+            sent[slot] = str(min(points[-1], max(points[0], middle + round(first - second + robot.rng.gauss(0, 1)))))
+        return sent
+
+
+
+def _named(point: Option, words: list[str]) -> Option:
+    return replace(point, label=point.label.replace(FIRST, words[0]).replace(SECOND, words[-1]))
+
+
+def fault_of(stored: Any) -> str:
+    """What a question's scale lacks to be a relative one; '' where nothing."""
+    try:
+        scale = read_scale(stored)
+    except (ValueError, TypeError, KeyError):
+        return ""  # the checklist says it already
+    if scale.kind != "likert":
+        return "must be asked on points."
+    points = sorted(scale.points, key=lambda point: int(point.key))
+    if len(points) % 2 == 0 or not FEWEST <= len(points) <= MOST:
+        return f"must have a point in the middle, for “the same”: an odd number of points from {FEWEST} to {MOST}."
+    if not all(point.label for point in points):
+        return "must have words for each of its points: they are shown without numbers."
+    if SECOND not in points[0].label or FIRST not in points[-1].label:
+        return f"must name {SECOND} at its first point and {FIRST} at its last, where the letters go."
+    return ""

@@ -1,0 +1,181 @@
+"""System-level probabilistic assessment: what is the chance that x is better than y, after m exposures to both?
+
+Source: Ethayarajh and Jurafsky, The Authenticity Gap in Human Evaluation, sections 5 and 6.
+"""
+
+from dataclasses import replace
+
+from django import forms
+
+from . import Page, Problem, Protocol, Sample, arms_of, question_asks, register
+
+EXPLANATION = """\
+Give each answer as a chance from 0 to 100.
+
+- **100**: you are certain that the first named is the better one.
+- **0**: you are certain that it is not.
+- **50**: you cannot tell them apart at all.
+- Anything between says how sure you are, and in which direction.
+
+Nobody expects certainty from a handful of texts. You may be asked about the same two in both directions; this is no trap, \
+please answer each question by itself.
+"""
+
+
+class SPASettings(forms.Form):
+    """Settings of an SPA section, as the admin asks for them."""
+
+    labels = forms.ChoiceField(
+        choices=[
+            ("random", "random letters for each annotator"),
+            ("fixed", "the same letters for everybody, in the order of the systems' names (as in the paper)"),
+            ("continue", "random letters that go on from the section before (A, B, then C, D …)"),
+        ],
+        initial="random",
+        label="letters",
+    )
+    naming = forms.ChoiceField(
+        choices=[("both", "both directions of each pair are asked"), ("listed", "only the direction listed")],
+        initial="both",
+        label="directions",
+    )
+    question_order = forms.ChoiceField(
+        choices=[
+            ("random", "random for each annotator, the two directions of a pair kept apart"),
+            ("listed", "as listed"),
+        ],
+        initial="random",
+        label="order of the questions",
+    )
+    layout = forms.ChoiceField(
+        choices=[("side", "all systems side by side"), ("one", "one prompt at a time")],
+        initial="side",
+        label="first layout",
+    )
+    noun = forms.CharField(
+        max_length=30, initial="writer", help_text="What a labelled column is called: writer, artist, system."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 10}),
+        initial=EXPLANATION,
+        required=False,
+        help_text="What 0, 50 and 100 mean. Markdown.",
+    )
+
+
+@register
+class SPA(Protocol):
+    slug = "spa"
+    label = "SPA: system-level probabilistic assessment"
+    help = "Annotators read m outputs of every system, then give the chance that one is better than another."
+    settings_form = SPASettings
+    labels = "section"
+    names_systems = True
+    together_in = "batch"
+    letters_in_words = "{x} and {y} become the letters of the two systems."
+    source = "Ethayarajh and Jurafsky 2022, section 5"
+    sample = Sample(systems=5)
+
+    def estimands(self, section):
+        return {"preference": "P[x > y], mean over annotators"}
+
+    def draw(self, section, pool, rng):
+        """A planted end of a scale is no system under evaluation: it is read where a question names it or another section shows the items again."""
+        left_out = set() if _is_shown_again(section) else _unnamed_ends(section)
+        return super().draw(section, replace(pool, systems=[pk for pk in pool.systems if pk not in left_out]), rng)
+
+    def problems(self, section):
+        questions = list(section.questions.all())
+        if _is_shown_again(section) and _unnamed_ends(section):
+            yield Problem(
+                "Maximal and minimal references are read here, though no question names them, because another section shows these items again: "
+                "give that section items of its own.",
+                "reuses", False, "references_read",
+            )  # fmt: skip
+        if section.m < 4:
+            yield Problem(
+                "Fewer than 4 prompts: annotators are overconfident after one and unsure after two or three.",
+                "m",
+                False,
+                "few_prompts",
+            )
+        if section.m < 1:
+            yield Problem("Annotators must see at least one prompt.", "m")
+        yield from self._unseen_problems(section, questions)
+        asked = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
+        for question in questions:
+            if not question.x_id:
+                yield Problem(f"Question {question.key} names no two systems.", "questions")
+            elif "{x}" not in question.text or "{y}" not in question.text:
+                yield Problem(
+                    f"Question {question.key} must contain {{x}} and {{y}}, where the labels go.", "questions"
+                )
+            if (question.scale or {}).get("kind", "percent") != "percent":
+                yield Problem(f"Question {question.key} must be asked as a chance from 0 to 100.", "questions")
+        if any((y, x, criterion) not in asked for x, y, criterion in asked):
+            yield Problem(
+                "Some pair is asked in one direction only: a leaning towards the first named cannot be told from a preference.",
+                "questions", False, "one_naming_order",
+            )  # fmt: skip
+
+    def _unseen_problems(self, section, questions):
+        """A question about a system that an arm does not show would have a gap where the system's letter goes."""
+        for arm in arms_of(section):
+            shown = {system.pk for system in arm.systems.all()}
+            unseen = {s.name for q in questions if q.x_id for s in (q.x, q.y) if s.pk not in shown} if shown else set()
+            if unseen:
+                yield Problem(
+                    f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, and the questions ask about it: add the system to the arm, or "
+                    "give the arm a section of its own.", "arms",
+                )  # fmt: skip
+
+    def pages(self, section, items, answers):
+        read = Page(f"s{section.position}.read", section, tuple(items), step="read")
+        return [read, Page(f"s{section.position}.ask", section, tuple(items), section.questions, step="ask")]
+
+    def fields_asked(self, section, shown):
+        return section.asked if shown else 0
+
+    def cannot_answer(self, section, contrast, shown):
+        if why := super().cannot_answer(section, contrast, shown):
+            return why
+        asked = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in section.questions.all()}
+        pair = frozenset((contrast.x_id, contrast.y_id))
+        if not any(pair == systems and contrast.criterion in ("", criterion) for systems, criterion in asked):
+            about = f" on {contrast.criterion}" if contrast.criterion else ""
+            return f"no question asks about {contrast.x} and {contrast.y}{about}: add one"
+        return ""
+
+    def asks(self, page):
+        return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}
+
+    def arranged(self, questions, settings, rng):
+        """Shuffled, with the two directions of one pair as far from each other as a few swaps get them."""
+        if settings.get("question_order", "random") != "random":
+            return list(questions)
+        first, second, seen = [], [], set()
+        for question in rng.sample(questions, len(questions)):
+            pair = (frozenset((question.x, question.y)), question.criterion)
+            (second if pair in seen else first).append(question)
+            seen.add(pair)
+        # One direction of every pair, then the other directions: the last of the first half must not open the second.
+        if len(second) > 1 and first and frozenset((first[-1].x, first[-1].y)) == frozenset((second[0].x, second[0].y)):
+            second.append(second.pop(0))
+        return first + second
+
+
+
+def _unnamed_ends(section) -> set[int]:
+    """The maximal and minimal references that no question of the section is about."""
+    if not hasattr(section, "_unnamed_ends"):  # the section is asked once a batch
+        systems = section.study.systems
+        ends = set(systems.filter(reference__in=systems.model.ENDS).values_list("pk", flat=True))
+        named = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()
+        section._unnamed_ends = ends - named
+    return section._unnamed_ends
+
+
+def _is_shown_again(section) -> bool:
+    if not hasattr(section, "_is_shown_again"):
+        section._is_shown_again = bool(section.pk) and section.reused_by.exists()
+    return section._is_shown_again

@@ -1,0 +1,262 @@
+"""Two-choice comparison: which of two outputs is better, by a criterion whose definition stays in sight.
+
+Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
+"""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from django import forms
+from django.db.models import Count
+
+from studies.contrasts import of_systems
+from studies.fields import TIE, ExposureChoice
+from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
+
+from . import Ask, Problem, Protocol, register
+
+PREFERENCE = "preference"
+RULES = {
+    "anytime": "an anytime-valid rule: the study may be looked at after every annotator, and closes itself when it is decided",
+    "first": "as in the paper, first crossing: Hoeffding's bound after each item, which is not valid at many looks",
+    "stays": "as in the paper's tables, crossing that stays: known only in hindsight, so the study never closes itself",
+    "none": "none: the study ends at its target",
+}
+STRATEGIES = {
+    "one": "one worker: each item once, by whoever comes",
+    "fixed": "fixed worker: each item once, all by the same annotator",
+    "majority": "N workers: each item by N, the majority decides",
+    "max_three": "max three workers: each item by two, a third where they disagree",
+    "any": "no strategy: items are labelled as often as they are drawn",
+}
+
+
+class TwoChoiceSettings(PairSettings):
+    strategy = forms.ChoiceField(choices=list(STRATEGIES.items()), initial="one", label="labelling strategy")
+    workers = forms.IntegerField(
+        min_value=3,
+        max_value=99,
+        initial=3,
+        label="workers for an item (N)",
+        help_text="For “N workers” alone: an odd number.",
+    )
+    allows_tie = forms.BooleanField(required=False, initial=False, label="annotators may say that neither is better")
+    tie = forms.CharField(
+        max_length=80, initial="They are equally good", label="words of a tie", help_text="Where they may say so."
+    )
+    stopping = forms.ChoiceField(choices=list(RULES.items()), initial="anytime", label="stopping rule")
+    delta = forms.FloatField(
+        min_value=0.0001, max_value=0.2, initial=0.001, label="error allowed (delta)",
+        help_text="For the paper's rules alone: 1 minus the confidence.",
+    )  # fmt: skip
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
+    )
+
+    def clean_workers(self):
+        workers = self.cleaned_data["workers"]
+        if workers % 2 == 0:
+            raise forms.ValidationError("An even number has no majority: choose an odd one.")
+        return workers
+
+
+def settings_of(section) -> dict[str, Any]:
+    """The section's settings, each with its default where it is not given or cannot be read (the checklist names that)."""
+    return _settings(json.dumps(section.settings, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=256)
+def _settings(stored: str) -> dict[str, Any]:
+    given = json.loads(stored)
+    fields = TwoChoiceSettings.base_fields
+    form = TwoChoiceSettings(data={name: given.get(name, field.initial) for name, field in fields.items()})
+    form.full_clean()  # what is refused is not among the cleaned
+    return {name: field.initial for name, field in fields.items()} | form.cleaned_data
+
+
+def labels_wanted(settings) -> int | None:
+    """How many labels an item gets from its batch; None where the strategy does not say."""
+    places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
+    return places.get(settings["strategy"])
+
+
+@register
+class TwoChoice(Protocol):
+    slug = "two_choice"
+    label = "Two choices: which of two is better"
+    help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
+    settings_form = TwoChoiceSettings
+    question_kind = "output"
+    m_counts = "pairs"
+    together_in = "pair"
+    source = "Thorleiksdóttir et al. 2022"
+
+    def estimands(self, section):
+        return {PREFERENCE: "P(x chosen over y)"}
+
+    # The design
+
+    def answer_keys(self, section, question):
+        return (TIE,) if settings_of(section)["allows_tie"] else ()
+
+    def pairs(self, section, systems):
+        """The pairs (of ids) that the section shows."""
+        return pairs_shown(section, settings_of(section), systems)
+
+    def draw(self, section, pool, rng):
+        """A pair of each prompt; a strategy that counts labels ends where each item was drawn once."""
+        is_once = settings_of(section)["strategy"] != "any"
+        return drawn_pairs(self.pairs(section, pool.systems), section.m, pool, rng, is_once=is_once)
+
+    def problems(self, section):
+        questions = list(section.questions.all())
+        for question in questions:
+            if (question.scale or {}).get("kind") != "output":
+                yield Problem(f"Question {question.key} must be asked as one of the outputs shown.", "questions")
+            if question.x_id:
+                yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
+            if not question.help.strip():
+                yield Problem(
+                    f"Question {question.key} has no help: the criterion's definition would not be in sight.",
+                    "questions", False, f"no_definition:{question.key}",
+                )  # fmt: skip
+        if len(questions) > 1:
+            yield Problem(
+                "Several criteria are asked about the same pair: answers to one colour those to the others.",
+                "questions", False, "several_criteria",
+            )  # fmt: skip
+        if section.reuses_id:
+            yield Problem(
+                "Its labels are planned for items of its own, and it shows those of another section again: nothing would be counted. Give it "
+                "items of its own.", "reuses",
+            )  # fmt: skip
+        yield from pair_problems(section, settings_of(section))
+        yield from self._strategy_problems(section)
+        yield from self._stopping_problems(section)
+
+    def _strategy_problems(self, section):
+        study, settings = section.study, settings_of(section)
+        wanted = labels_wanted(settings)
+        if wanted is None:
+            return
+        if study.annotators_per_batch != wanted:
+            yield Problem(
+                f"The strategy wants {wanted} annotators for each batch; the study gives {study.annotators_per_batch}.",
+                "annotators_per_batch",
+            )
+        if study.coverage != study.Coverage.BALANCED:
+            yield Problem("A labelling strategy counts labels: it needs balanced coverage.", "coverage")
+        shown_to = section.arms.count() or study.arms.count()
+        if shown_to > 1:
+            yield Problem(
+                "Several arms see this section, each of them all items: an item gets the strategy's labels in each arm.",
+                "arms", settings["strategy"] == "max_three", "strategy_in_each_arm",
+            )  # fmt: skip
+        ready = study.batches.filter(origin="imported")
+        if ready.exists():
+            yield from self._ready_made_problems(section, ready, settings)
+        else:
+            yield from self._supply_problems(section, wanted)
+        if settings["strategy"] == "fixed" and study.target_n and study.batches_per_annotator < study.target_n:
+            yield Problem(
+                f"One annotator answers all {study.target_n} batches: allow so many batches each.",
+                "batches_per_annotator",
+            )
+
+    def _ready_made_problems(self, section, ready, settings):
+        twice = (
+            section.items.filter(placements__batch__in=ready).annotate(n=Count("placements")).filter(n__gt=1).count()
+        )
+        if twice:
+            yield Problem(
+                f"{twice} items lie in several ready-made batches: they get more labels than the strategy wants.",
+                "batches", settings["strategy"] == "max_three", "items_in_several_batches",
+            )  # fmt: skip
+        places = ready.count() * section.study.annotators_per_batch
+        if settings["strategy"] == "max_three" and section.study.target_n and section.study.target_n < places:
+            yield Problem(
+                f"All ready-made batches must be open for third labels: set the target to {places}.", "target_n"
+            )
+
+    def _supply_problems(self, section, wanted):
+        study = section.study
+        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+        whole = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
+        items = whole * len(self.pairs(section, systems))
+        places = items // max(1, section.m) * wanted
+        if study.target_n and items and study.target_n > places:
+            yield Problem(
+                f"{items} items in batches of {section.m} are {places} places under this strategy; the target is {study.target_n}.",
+                "target_n",
+            )
+
+    def _stopping_problems(self, section):
+        study, settings = section.study, settings_of(section)
+        if section.purpose != "live" or settings["stopping"] == "none":
+            return
+        if not study.target_n:
+            yield Problem(
+                "A stopping rule needs a budget: the target is the most annotators that it may take.", "target_n"
+            )
+        primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
+        mine = of_systems(primary, section, PREFERENCE, PREFERENCE)
+        if not mine:
+            yield Problem("The stopping rule looks at primary comparisons, and there is none.", "contrasts")
+        if settings["stopping"] == "anytime":
+            if settings["strategy"] == "fixed":
+                yield Problem(
+                    "The anytime-valid rule counts annotators; with a fixed worker there is one. Choose another rule.",
+                    "settings",
+                )
+            for contrast in mine:
+                if contrast.margin is None:
+                    yield Problem(
+                        f"{contrast} has no margin: that the two are equivalent can never be concluded, only that one is better.",
+                        "contrasts", False, f"no_margin_to_stop:{contrast}",
+                    )  # fmt: skip
+            if study.batches_per_annotator > 1:
+                yield Problem(
+                    "Annotators may take several batches: the stopping rule counts the first of each.",
+                    "batches_per_annotator", False, "first_batch_counts",
+                )  # fmt: skip
+        elif settings["stopping"] == "first":
+            yield Problem(
+                "Hoeffding's bound holds for one look at a number of items fixed beforehand. Looked at after every item it decides "
+                "between two equal systems far more often than delta says.",
+                "settings", False, "fixed_n_bound",
+            )  # fmt: skip
+
+    # An annotator's page
+
+    def asks(self, page):
+        tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
+        may_tie = bool(page.section.settings.get("allows_tie"))
+        return {
+            page.slot(question, item): Ask(
+                ExposureChoice(question.required, item.exposures, tie if may_tie else ""), question.id, stores="chosen",
+                item_id=item.id, position=item.position, text=question.text, help=question.help, skip_reasons=question.skip_reasons,
+            )
+            for item in page.items
+            for question in page.questions
+        }  # fmt: skip
+
+    # Collecting
+
+    def is_for_one_annotator(self, section):
+        return settings_of(section)["strategy"] == "fixed"
+
+    def settles(self, section):
+        return settings_of(section)["strategy"] == "max_three"
+
+    def settled(self, section, labels):
+        """Two that agree, be it on a tie, or three."""
+        return len(labels) > 2 or (len(labels) == 2 and labels[0] == labels[1])
+
+    def stops(self, section):
+        return section.purpose == "live" and settings_of(section)["stopping"] in ("anytime", "first")
+
+

@@ -1,0 +1,273 @@
+"""SPA's analysis against hand-computed numbers: which answers go where, who is left out of what, which tests make a family."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.protocols.spa import analyse
+from analysis.protocols.spa.answers import answers_of
+from studies.models import Contrast, Section
+from tests.builders import add_spa, draft_study
+
+pytestmark = pytest.mark.django_db
+
+ATTRS = {
+    "seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1", "tau": 1.1, "is_after_tau": False,
+}  # fmt: skip
+XY = [70, 80, 65, 30, 55, 90]
+YX = [30, 25, 45, 20, 50, 40]
+
+
+def frame_of(section, answers, **columns):
+    """A row for each (person, x, y, percent)."""
+    rows = [
+        {
+            "assignment": person, "annotator": f"a{person}", "ordinal": 1, "batch": person, "section": section.position, "x": x, "y": y,
+            "criterion": "", "value": percent / 100, "is_kept": True, "is_kept_paper": True, "kept:late": True, "design_version": 1, **columns,
+        }
+        for person, x, y, percent in answers
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame.attrs = ATTRS
+    return frame
+
+
+@pytest.fixture
+def section():
+    return add_spa(draft_study(), m=4)
+
+
+def both(section):
+    pairs = [("beta", "alpha", n) for n in XY], [("alpha", "beta", n) for n in YX]
+    return frame_of(section, [(person, *answer) for answers in pairs for person, answer in enumerate(answers)])
+
+
+def block(blocks, name, mode="recommended"):
+    return next(one for one in blocks if one.name == name and one.mode == mode)
+
+
+def test_answers_are_put_by_comparison_and_direction(section):
+    answers = answers_of(both(section), section)
+    assert [one.key for one in answers.comparisons] == ["beta > alpha, section 1", "gamma > beta, section 1"]
+    assert answers.xy[:, 0].tolist() == XY and answers.yx[:, 0].tolist() == YX
+    assert pd.isna(answers.xy[:, 1]).all()
+
+
+def test_a_person_counts_once_at_their_last_batch(section):
+    first = frame_of(section, [(1, "beta", "alpha", 10)])
+    second = frame_of(section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2)
+    frame = pd.concat([second, first])
+    assert answers_of(frame, section).xy[:, 0].tolist() == [90]
+
+
+def test_the_last_batch_that_counts_is_taken(section):
+    """Whoever came once too often, or was late with a second batch, stays in the analysis with the first."""
+    first = frame_of(section, [(1, "beta", "alpha", 10)])
+    second = frame_of(
+        section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2, is_kept=False, is_kept_paper=False
+    )
+    frame = pd.concat([second, first])
+    frame.attrs = ATTRS
+    assert answers_of(frame, section).xy[:, 0].tolist() == [10]
+    for mode in ("recommended", "paper"):
+        estimate = block(analyse(frame, [section]), "spa.pairs", mode).estimates[0]
+        assert (estimate.n, estimate.estimate) == (1, pytest.approx(0.1))
+
+
+def test_recommended_combines_both_orders_and_the_paper_takes_one(section):
+    blocks = analyse(both(section), [section])
+    recommended, paper = (block(blocks, "spa.pairs", mode).estimates[0] for mode in ("recommended", "paper"))
+    combined = [(x + 100 - y) / 200 for x, y in zip(XY, YX, strict=True)]
+    assert recommended.estimate == pytest.approx(sum(combined) / 6)
+    assert paper.estimate == pytest.approx(sum(XY) / 600)
+    assert recommended.settings["contrast"]["expected"] == ">" and recommended.settings["key"] == "preference"
+    gap = block(blocks, "spa.order").estimates[0]
+    assert gap.estimate == pytest.approx(sum(x + y - 100 for x, y in zip(XY, YX, strict=True)) / 600)
+
+
+def test_each_estimate_is_made_from_those_kept_for_it(section):
+    frame = both(section)
+    frame.loc[frame["assignment"] == 0, "is_kept"] = False
+    frame.loc[frame["assignment"].isin([0, 1]), "is_kept_paper"] = False
+    frame["kept:late"] = frame["assignment"] != 0
+    blocks = analyse(frame, [section])
+    assert block(blocks, "spa.pairs").estimates[0].n == 5 and block(blocks, "spa.pairs", "paper").estimates[0].n == 4
+    change = next(e for e in block(blocks, "spa.before_after").estimates if e.settings["rule"] == "late")
+    assert (change.detail["n_before"], change.detail["n_after"]) == (6, 5)
+    assert change.sensitivity[0].analysis == "spa.excluded_against_kept"
+
+
+def test_pairs_that_nobody_planned_are_no_part_of_the_family(section):
+    Contrast.objects.filter(x__name="gamma").delete()
+    blocks = analyse(both(section), [section])
+    planned, unplanned = block(blocks, "spa.pairs").estimates
+    assert planned.test.family_size == 1 and planned.settings["contrast"]["is_planned"]
+    assert unplanned.settings["contrast"]["family"] == "not planned" and unplanned.status == "no_data"
+
+
+def test_the_question_asked_the_other_way_round_alone_is_turned(section):
+    section.questions.filter(key="beta-alpha").delete()
+    frame = frame_of(section, [(person, "alpha", "beta", percent) for person, percent in enumerate(YX)])
+    paper = block(analyse(frame, [section]), "spa.pairs", "paper").estimates[0]
+    assert paper.estimate == pytest.approx(1 - sum(YX) / 600) and "y named first" in paper.estimand
+
+
+def of_two_exposures():
+    """Two sections on the same two systems, after one prompt and after two."""
+    study = draft_study(systems=("alpha", "beta"))
+    one = add_spa(study, position=1, m=1)
+    contrast = Contrast.objects.get(study=study)
+    two = Section.objects.create(study=study, position=2, protocol="spa", m=2)
+    for position, (x, y) in enumerate([(contrast.x, contrast.y), (contrast.y, contrast.x)], 1):
+        two.questions.create(position=position, key=f"q{position}", x=x, y=y, text="{x} {y}", scale={"kind": "percent"})
+    return one, two
+
+
+def test_sections_of_different_exposure_share_a_family_and_are_compared_within_people():
+    one, two = of_two_exposures()
+    answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
+    more = [(p, "beta", "alpha", min(100, n + 5 + p)) for p, n in enumerate(XY)]
+    frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    estimates = block(blocks, "spa.pairs").estimates
+    assert [e.test.family_size for e in estimates] == [2, 2]
+    step = block(blocks, "spa.exposures").estimates[0]
+    differences = [min(100, n + 5 + p) - n for p, n in enumerate(XY)]
+    assert step.estimate == pytest.approx(sum(differences) / 600) and step.n == 6
+    first, second = block(blocks, "spa.exposure_levels").estimates
+    assert (first.settings["m"], second.settings["m"]) == (1, 2) and first.test.family_size == 2
+    assert second.estimate - first.estimate == pytest.approx(step.estimate)
+    assert first.detail["conviction"] == pytest.approx(abs(sum(XY) / 600 - 0.5))
+    slope = block(blocks, "spa.exposures").estimates[1]
+    assert slope.analysis == "spa.exposure.slope" and slope.estimate == pytest.approx(step.estimate)  # one doubling
+    assert len(block(blocks, "spa.exposures").estimates) == 2  # two exposures have no second step to compare
+
+
+def test_sections_that_ask_in_another_direction_first_are_turned():
+    one, two = of_two_exposures()
+    Contrast.objects.all().delete()
+    for question, position in zip(two.questions.order_by("position"), (4, 3), strict=True):
+        two.questions.filter(pk=question.pk).update(position=position)
+    answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
+    more = [(p, "alpha", "beta", 100 - min(100, n + 5 + p)) for p, n in enumerate(XY)]
+    frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    directions = [e.settings["contrast"]["x"] for e in block(blocks, "spa.pairs").estimates]
+    assert directions == ["beta", "alpha"]
+    step = block(blocks, "spa.exposures").estimates[0]
+    differences = [min(100, n + 5 + p) - n for p, n in enumerate(XY)]
+    assert step.settings["x"] == "beta" and step.estimate == pytest.approx(sum(differences) / 600)
+
+
+def test_people_who_answered_at_one_exposure_alone_are_not_compared_with_others():
+    one, two = of_two_exposures()
+    frame = pd.concat(
+        [
+            frame_of(one, [(p, "beta", "alpha", n) for p, n in enumerate(XY[:3])]),
+            frame_of(two, [(p + 10, "beta", "alpha", n) for p, n in enumerate(XY[3:])]),
+        ]
+    )
+    frame.attrs = ATTRS
+    blocks = analyse(frame, [one, two])
+    assert block(blocks, "spa.exposures").estimates[0].status == "not_identified"
+    assert [e.n for e in block(blocks, "spa.exposure_levels").estimates] == [3, 3]
+
+
+def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
+    study = draft_study()
+    section = add_spa(study, pairs=[("beta", "alpha"), ("gamma", "beta"), ("gamma", "alpha")], both=False)
+    answers = [
+        (p, x, y, n + p)
+        for p in range(8)
+        for x, y, n in (("beta", "alpha", 60), ("gamma", "beta", 65), ("gamma", "alpha", 75))
+    ]
+    blocks = analyse(frame_of(section, answers), [section])
+    strengths = {e.detail["system"]: e.estimate for e in block(blocks, "spa.ranking").estimates if "system" in e.detail}
+    assert strengths["alpha"] == 0 < strengths["beta"] < strengths["gamma"]
+    coherence = block(blocks, "spa.coherence")
+    assert coherence.verdict["cycles"] == [] and coherence.estimates[0].estimate == 0
+
+
+# How far an overall answer moves with each criterion; what is left where none decides.
+DRIVEN = {"interest": 0.7, "grammar": 0.2}
+LEFT = 0.05
+
+
+def of_criteria(people=40):
+    """Overall answers made of two criteria with known weights, on two pairs, asked in both orders."""
+    section = add_spa(draft_study(), m=4)
+    Contrast.objects.filter(x__name="gamma").delete()
+    rng = np.random.default_rng(5)
+    asked = [(one.x, one.y) for one in section.questions.select_related("x", "y").order_by("position")]
+    position = len(asked)
+    for criterion in DRIVEN:
+        # Nobody planned the second pair, and each criterion asks about it the other way round first.
+        for x, y in reversed(asked):
+            position += 1
+            section.questions.create(
+                position=position,
+                key=f"q{position}",
+                criterion=criterion,
+                x=x,
+                y=y,
+                text="{x} {y}",
+                scale={"kind": "percent"},
+            )
+    frames = []
+    for person in range(people):
+        for x, y in (("beta", "alpha"), ("gamma", "beta")):
+            said = {criterion: rng.uniform(0.2, 0.8) for criterion in DRIVEN}
+            overall = 0.5 + LEFT + sum(DRIVEN[name] * (value - 0.5) for name, value in said.items())
+            said[""] = min(1.0, max(0.0, overall + rng.normal(0, 0.01)))
+            for criterion, value in said.items():
+                both = [(person, x, y, 100 * value), (person, y, x, 100 - 100 * value)]
+                frames.append(frame_of(section, both, criterion=criterion))
+    frame = pd.concat(frames)
+    frame.attrs = ATTRS
+    return section, frame
+
+
+def test_what_the_overall_answers_go_with_is_found_again():
+    section, frame = of_criteria()
+    found = block(analyse(frame, [section]), "spa.drivers")
+    slopes = {e.settings["criterion"]: e for e in found.estimates}
+    assert list(slopes) == [*DRIVEN, ""]
+    for criterion, truth in (*DRIVEN.items(), ("", LEFT)):
+        each = slopes[criterion]
+        assert each.estimate == pytest.approx(truth, abs=0.02), criterion
+        assert each.interval.low < truth < each.interval.high and each.test is None
+        assert (each.unit, each.n, each.n_rows) == ("annotator", 40, 80)
+    (table,) = found.tables
+    assert [row["what"] for row in table["rows"]] == [*DRIVEN, "left where no criterion decides"]
+    assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "section 1: 9" in table["note"]
+    # Whoever is left out takes all pairs along.
+    frame.loc[frame["assignment"] == 0, "is_kept"] = False
+    assert block(analyse(frame, [section]), "spa.drivers").estimates[0].n_rows == 78
+
+
+def test_one_criterion_alone_or_no_overall_question_is_not_regressed():
+    section, frame = of_criteria(people=4)
+    section.questions.filter(criterion="grammar").delete()
+    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+    section, frame = of_criteria(people=4)
+    section.questions.filter(criterion="").delete()
+    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+
+
+def test_criteria_asked_about_different_pairs_say_that_they_cannot_be_compared():
+    section, frame = of_criteria(people=4)
+    frame = frame[(frame["criterion"] != "interest") | (frame["x"].isin(["alpha"]) | frame["y"].isin(["alpha"]))]
+    frame = frame[(frame["criterion"] != "grammar") | (frame["x"].isin(["gamma"]) | frame["y"].isin(["gamma"]))]
+    frame.attrs = ATTRS
+    found = block(analyse(frame, [section]), "spa.drivers")
+    assert {e.status for e in found.estimates} == {"no_data"}
+    assert found.tables[0]["rows"][0]["reason"] == "no row has all answers"
+
+
+def test_nobody_is_no_error(section):
+    empty = both(section).iloc[:0]
+    empty.attrs = ATTRS
+    blocks = analyse(empty, [section])
+    assert {e.status for e in block(blocks, "spa.pairs").estimates} == {"no_data"}
