@@ -43,15 +43,10 @@ def number_claims(study: Study) -> int:
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
     """``rows``: a row a planned label, see ``claims_of``. ``items``: (section, number, names of the systems) of all live items,
-    claimed or not, but those that were retired before anybody answered. It lies among a frame's attributes, which pandas copies at
-    every step: this one stays what it is.
-    """
+    claimed or not, but those that were retired before anybody answered."""
 
     rows: "DataFrame"
     items: tuple[tuple[int, int, str], ...]
-
-    def __deepcopy__(self, memo: Any) -> "Claims":
-        return self
 
 
 def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:

@@ -1,7 +1,7 @@
 """Planned comparisons as a protocol's analysis meets them: a contrast in each section that it names, with its family."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class Comparison:
             "question": self.question, "role": self.role, "family": self.family, "expected": self.expected,
             "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
         }  # fmt: skip
+
+    def named(self, estimate: "Estimate", key: str, **settings: Any) -> "Estimate":
+        """The estimate with the comparison and the estimand (``key``) that it is about among its settings."""
+        return replace(estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": key, **settings})
 
     def equivalence(self, estimate: "Estimate", *, null: float, **more: Any) -> "tuple[Estimate, ...]":
         """The TOST that stands beside its estimate: one where a margin is declared and the estimate has a standard error.
@@ -97,8 +101,8 @@ def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, l
     return found
 
 
-def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_scheme: str) -> dict[str, "Estimate"]:
-    """By key: estimates with p-values adjusted over each declared family, and what they allow one to say.
+def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_scheme: str) -> tuple["Estimate", ...]:
+    """The estimates with p-values adjusted over each declared family, and what they allow one to say.
 
     The adjustment is the family's, the level each comparison's own.
     """
@@ -112,4 +116,4 @@ def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_schem
         for member in members:
             verdicts = equivalence.judged(mine, family, significance=member.level, star_scheme=star_scheme)
             results[member.key] = verdicts[member.key]
-    return results
+    return tuple(results[compared.key] for compared, _ in found)

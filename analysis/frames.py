@@ -1,12 +1,13 @@
 """From rows to DataFrames: the one place. Each frame is one query; numbers in it lie in 0..1, whatever scale was shown.
 
-A damaged row never stops a frame: what cannot be read becomes missing and is listed in ``frame.attrs["problems"]``. Assignments
+A damaged row never stops a frame: what cannot be read becomes missing and is listed in ``Frame.problems``. Assignments
 that were withdrawn are left out, erased values are missing.
 """
 
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +96,24 @@ ASSIGNMENT_COLUMNS = {
 MAX_PROBLEMS = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What was read: rows, the first of the problems that were met, and how many there were. ``n_withdrawn``: assignments left out
+    because the annotator withdrew."""
+
+    rows: "DataFrame"
+    problems: Sequence[dict[str, Any]] = ()
+    n_problems: int = 0
+    n_withdrawn: int = 0
+
+
 def responses_frame(
     study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = ("live", "training", "screening")
-) -> "DataFrame":
+) -> Frame:
     """Every answer as a row: what it is about, what was said, on 0..1, and when. Sorted the same way on every database.
 
-    ``asked_first`` says of a directed question whether it came before its reverse. ``attrs["problems"]`` lists rows that hold
-    what no page could have stored. Raises ValueError for an unknown origin.
+    ``asked_first`` says of a directed question whether it came before its reverse. The problems are rows that hold what no page could
+    have stored. Raises ValueError for an unknown origin.
     """
     import pandas as pd
 
@@ -140,15 +152,14 @@ def responses_frame(
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
     problems += _strays(study, origins)
-    frame.attrs = {"problems": problems[:MAX_PROBLEMS], "n_problems": len(problems), "origins": list(origins)}
-    return frame
+    return Frame(frame, problems[:MAX_PROBLEMS], len(problems))
 
 
-def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame":
+def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame:
     """Every assignment as a row: where it stands, its times, its seconds, why it was released, what it was asked first.
 
     ``seconds`` is from start to submission (missing where answers were imported: nobody saw the work), ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
-    out and counted in ``attrs["n_withdrawn"]``.
+    out and counted.
     """
     import pandas as pd
 
@@ -180,13 +191,8 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> "Data
     open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]
     frame["is_identified"] = ~frame["channel"].isin(open_links)
     frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
-    frame.attrs = {
-        "problems": problems[:MAX_PROBLEMS],
-        "n_problems": len(problems),
-        "n_withdrawn": mine.filter(withdrawn_at__isnull=False).count(),
-        "origins": list(origins),
-    }
-    return frame
+    n_withdrawn = mine.filter(withdrawn_at__isnull=False).count()
+    return Frame(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
 def data_sha256(frame: "DataFrame") -> str:

@@ -21,8 +21,8 @@ def left_out(study: Study) -> set[int]:
     out = set(exclude.standing_exclusions(holding).values_list("assignment_id", flat=True))
     if study.target_kind == Study.Target.KEPT:
         out |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
-        assignments = assignments_frame(study)
-        material = material_of(study, responses_frame(study), assignments)
+        assignments = assignments_frame(study).rows
+        material = material_of(study, responses_frame(study).rows, assignments)
         stay = set(kept(apply_rules(study, material), material.submitted))
         out |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - stay
     return out

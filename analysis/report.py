@@ -28,6 +28,7 @@ from .claims import Claims, claims_of
 from .coding.flat import codings_sha256
 from .coding.report import Sample, read_samples
 from .coding.report import blocks as coding_blocks
+from .context import Context
 from .exclusions.applied import Applied, apply_rules
 from .exclusions.applied import kept as kept_by
 from .exclusions.flow import flow_of
@@ -71,6 +72,9 @@ class Read:
     sources: list[dict[str, Any]]
     codings: tuple[str, int]
     retired: frozenset[str]
+    problems: list[dict[str, Any]]
+    n_problems: int
+    n_withdrawn: int
     claims: Claims | None = None
 
 
@@ -143,7 +147,7 @@ def build_report(
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in read.applied]
     seed = seed_hex(str(study.code), "report", made, read.data_sha256, rules, read.design_now)
     hidden = _hidden(study, made["origins"])
-    problems = [*read.responses.attrs["problems"], *read.assignments.attrs["problems"]]
+    problems = list(read.problems)
     problems += [{"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in read.applied if r.problem]
     blocks: list[dict[str, Any]] = []
     if not hidden:
@@ -169,7 +173,7 @@ def build_report(
         "code_version": code_version(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
         "data": {
-            "responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.assignments.attrs["n_withdrawn"], "sources": read.sources,
+            "responses_n": len(read.responses), "sha256": read.data_sha256, "n_withdrawn": read.n_withdrawn, "sources": read.sources,
             "codings_n": read.codings[1], "codings_sha256": read.codings[0] if read.codings[1] else "",
         },
         "design": {"versions": read.versions, "mismatch": read.mismatch, "now_sha256": read.design_now},
@@ -185,7 +189,7 @@ def build_report(
         "notices": _notices(read, made, blocks),
         "blocks": blocks,
         "problems": problems,
-        "n_problems": len(problems) - len(read.responses.attrs["problems"]) + read.responses.attrs["n_problems"],
+        "n_problems": read.n_problems + len(problems) - len(read.problems),
     }  # fmt: skip
     result["conclusions"] = sentences.conclusions(blocks) + choice_report.conclusions(blocks)
     result["no_conclusion"] = ""
@@ -204,7 +208,8 @@ def build_report(
 def _read(study: Study, origins: list[str]) -> Read:
     """All that a report rests on, from one moment of the database."""
     study = Study.objects.get(pk=study.pk)
-    responses, assignments = responses_frame(study, origins), assignments_frame(study, origins)
+    read, seats = responses_frame(study, origins), assignments_frame(study, origins)
+    responses, assignments = read.rows, seats.rows
     sections = list(study.sections.order_by("position"))
     reads_claims = any(section.protocol in REGISTRY and REGISTRY[section.protocol].reads_claims for section in sections)
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
@@ -219,7 +224,8 @@ def _read(study: Study, origins: list[str]) -> Read:
         study, responses, assignments, apply_rules(study, material_of(study, responses, assignments)), sections,
         versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
         sources_of(study) if Assignment.Origin.IMPORTED in origins else [], codings_sha256(Selection(study, tuple(origins))),
-        _retired(study), claims_of(study, origins) if reads_claims else None,
+        _retired(study), [*read.problems, *seats.problems], read.n_problems + seats.n_problems, seats.n_withdrawn,
+        claims_of(study, origins) if reads_claims else None,
     )  # fmt: skip
 
 
@@ -268,14 +274,9 @@ def _analyses(
     read: Read, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
 ) -> list[dict[str, Any]]:
     """The blocks of every protocol's live sections."""
-    frame = _marked(read)
+    rows = _marked(read)
     tau = next((rule for rule in read.applied if rule.slug == "incoherent" and not rule.problem), None)
-    frame.attrs = {
-        "seed": seed, "level": parameters["level"], "resamples": parameters["resamples"], "star_scheme": parameters["star_scheme"],
-        "tau": float(tau.settings.get("tau", 1.1)) if tau else 1.1,
-        "is_after_tau": bool(tau and tau.excludes and tau.failed),
-        "claims": read.claims,
-    }  # fmt: skip
+    how = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
     live: dict[str, list[Any]] = {}
     for section in read.sections:
         if section.purpose == "live":
@@ -289,10 +290,18 @@ def _analyses(
                 {"row": f"protocol {slug}", "column": "", "text": "not installed; its sections are not analysed"}
             )
             continue
-        mine = frame[frame["protocol"] == slug]
-        mine.attrs = frame.attrs
+        context = Context(
+            protocol=slug,
+            rows=rows[rows["protocol"] == slug],
+            sections=sections,
+            seed=seed,
+            tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
+            is_after_tau=bool(tau and tau.excludes and tau.failed),
+            claims=read.claims,
+            **how,
+        )
         try:
-            blocks += [block_as_dict(block) for block in analysis.analyse(mine, sections)]
+            blocks += [block_as_dict(block) for block in analysis.analyse(context)]
         except Exception as error:
             # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
             logger.exception("The analysis of %s failed", slug)
@@ -386,8 +395,7 @@ def _notices(read: Read, parameters: Mapping[str, Any], blocks: list[dict[str, A
             "identity",
             f"{unknown} of {len(submitted)} submitted assignments came by an open link: that they are different people is unverified.",
         )
-    if read.assignments.attrs["n_withdrawn"]:
-        n = read.assignments.attrs["n_withdrawn"]
+    if n := read.n_withdrawn:
         say(
             "withdrawn",
             f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and left out.",

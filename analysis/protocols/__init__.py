@@ -10,6 +10,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 from ..blocks import Block
+from ..claims import Claims
+from ..context import Context
 
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
@@ -37,14 +39,14 @@ class ProtocolAnalysis:
     """What a protocol's answers say. ``slug`` is the protocol's."""
 
     slug = ""
-    # Whether ``analyse`` takes every planned label, given or not, in ``frame.attrs["claims"]`` (``analysis.claims``).
+    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.claims``).
     reads_claims = False
 
-    def analyse(self, frame, sections) -> list[Block]:
+    def analyse(self, context: Context) -> list[Block]:
         """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
         raise NotImplementedError
 
-    def looks(self, claims, section, seed: str = "") -> list[Look]:
+    def looks(self, claims: Claims, section: Any, seed: str = "") -> list[Look]:
         """What the section's stopping rule says of the planned labels so far (``analysis.claims``), a Look a comparison."""
         return []
 

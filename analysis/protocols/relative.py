@@ -1,7 +1,7 @@
 """What relative points say: how far answers lean to x, beside it what rests on their order alone, and whether the side mattered.
 
-A row of the frame is one answer about the system that stood first; here it is turned so that it speaks of x, in points: 0 is "the
-same", above it x is better. Which pair an item shows comes from ``frame.attrs["claims"]``.
+A row is one answer about the system that stood first; here it is turned so that it speaks of x, in points: 0 is "the
+same", above it x is better. Which pair an item shows comes from ``Context.claims``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.blocks import Block
 from analysis.cells import ends, point, pvalue, role
 from analysis.comparisons import Comparison, comparison, judged
+from analysis.context import Context
 from studies.contrasts import of_systems
 from studies.pairs import pair_key
 from studies.protocols.relative import SCORE, fault_of
@@ -38,31 +39,36 @@ class Compared:
         return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all relative sections of a study; families run over all of them."""
-    claims, attrs = frame.attrs.get("claims"), frame.attrs
-    if claims is None:
-        return []
-    pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
-    found = [one for section in sections for one in _compared(frame, section, pairs)]
-    scores = _judged([(one.comparison, _score(one, attrs)) for one in found], SCORE, attrs)
-    above = _judged([(one.comparison, _superiority(one, attrs)) for one in found], "superiority", attrs)
-    paper = _judged([(one.comparison, _paper(one, attrs)) for one in found], "paper", attrs)
-    checks = [_checks(one, attrs) for one in found]
-    blocks = [
-        Block("relative.score", "Points toward x", "recommended", estimates=scores, series=_figure(found, scores),
-              tables=_tables(found, scores, above, paper, checks) if found else (),
-              note="Annotators are clusters. Takes the points to be equally far apart."),
-        Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
-              note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
-        Block("relative.score", "Points toward x, as if answers were independent", "paper", estimates=paper,
-              note="Student's t over answers, after all primary rules: too narrow where annotators differ."),
-    ]  # fmt: skip
-    blocks += [
-        Block("relative.checks", f"Side, agreement and ties ({one.comparison.key})", "recommended", estimates=tuple(mine.values()))
-        for one, mine in zip(found, checks, strict=True)
-    ]  # fmt: skip
-    return [block for block in blocks if block.estimates]
+@register
+class RelativeAnalysis(ProtocolAnalysis):
+    slug = "relative"
+    reads_claims = True
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all relative sections of a study; families run over all of them."""
+        claims = context.claims
+        if claims is None:
+            return []
+        pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
+        found = [one for section in context.sections for one in _compared(context.rows, section, pairs)]
+        scores = _judged([(one.comparison, _score(one, context)) for one in found], SCORE, context)
+        above = _judged([(one.comparison, _superiority(one, context)) for one in found], "superiority", context)
+        paper = _judged([(one.comparison, _paper(one, context)) for one in found], "paper", context)
+        checks = [_checks(one, context) for one in found]
+        blocks = [
+            Block("relative.score", "Points toward x", "recommended", estimates=scores, series=_figure(found, scores),
+                  tables=_tables(found, scores, above, paper, checks) if found else (),
+                  note="Annotators are clusters. Takes the points to be equally far apart."),
+            Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
+                  note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
+            Block("relative.score", "Points toward x, as if answers were independent", "paper", estimates=paper,
+                  note="Student's t over answers, after all primary rules: too narrow where annotators differ."),
+        ]  # fmt: skip
+        blocks += [
+            Block("relative.checks", f"Side, agreement and ties ({one.comparison.key})", "recommended", estimates=tuple(mine.values()))
+            for one, mine in zip(found, checks, strict=True)
+        ]  # fmt: skip
+        return [block for block in blocks if block.estimates]
 
 
 def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> list[Compared]:
@@ -99,12 +105,12 @@ def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> lis
     return found
 
 
-def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+def _score(one: Compared, context: Context) -> "Estimate":
     """Mean points toward x, annotators as clusters; beside it prompts as a second sample, and annotators weighing the same."""
     from analysis.stats import ratings
 
     score, people = one.columns
-    common: dict[str, Any] = {"scale": (-one.half, one.half), "level": attrs["level"]}
+    common: dict[str, Any] = {"scale": (-one.half, one.half), "level": context.level}
     estimand = "mean points toward x"
     zero = score * 0.0
     estimate = replace(
@@ -130,14 +136,14 @@ def _score(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
     return replace(estimate, sensitivity=tuple(others), settings=settings)
 
 
-def _superiority(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+def _superiority(one: Compared, context: Context) -> "Estimate":
     from analysis.stats import ratings
 
     score, people = one.columns
     zero = score * 0.0
     above = ratings.superiority(
-        score, zero, people, level=attrs["level"], resamples=attrs["resamples"], analysis="relative.superiority",
-        rng=_rng(attrs, "superiority", one.comparison.key),
+        score, zero, people, level=context.level, resamples=context.resamples, analysis="relative.superiority",
+        rng=context.rng("superiority", one.comparison.key),
     )  # fmt: skip
     return replace(
         above,
@@ -146,16 +152,16 @@ def _superiority(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
     )
 
 
-def _paper(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+def _paper(one: Compared, context: Context) -> "Estimate":
     from analysis.stats import basic
 
     return basic.one_sample(
-        one.paper["score"].to_numpy(float), null=0.0, level=attrs["level"], bounds=(-one.half, one.half), mode="paper",
+        one.paper["score"].to_numpy(float), null=0.0, level=context.level, bounds=(-one.half, one.half), mode="paper",
         analysis="relative.score.answers", estimand="mean points toward x over answers", unit="answer",
     )  # fmt: skip
 
 
-def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
+def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
     """How often "the same" was said, what standing first is worth, and how far annotators agree about the same item."""
     from analysis.stats import agreement, clusters, ratings
 
@@ -164,12 +170,12 @@ def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
         return {}
     found = {
         "ties": clusters.clustered_mean(
-            (score == 0).astype(float), people, level=attrs["level"], bounds=(0.0, 1.0), analysis="relative.ties",
+            (score == 0).astype(float), people, level=context.level, bounds=(0.0, 1.0), analysis="relative.ties",
             estimand="share of answers “the same”",
         ),
         "side": replace(
             ratings.position_effect(
-                score, one.kept["side"].to_numpy(float), people, level=attrs["level"], analysis="relative.side"
+                score, one.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
             ),
             estimand="points toward whatever stood first",
         ),
@@ -178,9 +184,9 @@ def _checks(one: Compared, attrs: Mapping[str, Any]) -> dict[str, "Estimate"]:
     if len(shared):
         counts, points = agreement.count_table(shared["item"].to_numpy(object), shared["score"].to_numpy(float))
         found["alpha"] = agreement.krippendorff_alpha(
-            counts, points, level=attrs["level"], rng=_rng(attrs, "alpha", one.comparison.key), level_of_measurement="ordinal", unit="item"
+            counts, points, level=context.level, rng=context.rng("alpha", one.comparison.key), level_of_measurement="ordinal", unit="item"
         )  # fmt: skip
-    return {name: _named(estimate, one.comparison) for name, estimate in found.items()}
+    return {name: one.comparison.named(estimate, SCORE) for name, estimate in found.items()}
 
 
 def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
@@ -246,25 +252,6 @@ def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dic
     ]  # fmt: skip
 
 
-def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, attrs: Mapping[str, Any]):
-    results = judged(found, f"relative.{what}", attrs["star_scheme"])
-    return tuple(_named(results[compared.key], compared) for compared, _ in found)
-
-
-def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":
-    return replace(estimate, settings={**estimate.settings, "contrast": compared.as_dict(), "key": SCORE})
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "relative", *what)
-
-
-@register
-class RelativeAnalysis(ProtocolAnalysis):
-    slug = "relative"
-    reads_claims = True
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)
+def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, context: Context):
+    estimates = judged(found, f"relative.{what}", context.star_scheme)
+    return tuple(compared.named(one, SCORE) for (compared, _), one in zip(found, estimates, strict=True))

@@ -7,5 +7,5 @@ from . import ProtocolAnalysis, register
 class SurveyAnalysis(ProtocolAnalysis):
     slug = "survey"
 
-    def analyse(self, frame, sections):
+    def analyse(self, context):
         return []

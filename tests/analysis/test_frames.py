@@ -24,7 +24,7 @@ def study():
 
 def test_an_answer_keeps_its_meaning_and_lies_in_0_to_1(study):
     assignment = submitted(study, "a", comment="thank you")
-    frame = responses_frame(study)
+    frame = responses_frame(study).rows
     assert len(frame) == Response.objects.filter(assignment=assignment).count()
     for stored in Response.objects.filter(assignment=assignment).select_related(
         "question__x", "exposure__output__system"
@@ -43,14 +43,14 @@ def test_an_answer_keeps_its_meaning_and_lies_in_0_to_1(study):
 
 def test_asked_first_is_the_direction_that_stood_first(study):
     submitted(study, "a")
-    frame = responses_frame(study)
+    frame = responses_frame(study).rows
     directed = frame[frame["x"].notna()]
     for _, row in directed.iterrows():
         reverse = directed[(directed["x"] == row["y"]) & (directed["y"] == row["x"])].iloc[0]
         assert row["asked_first"] == (row["position"] < reverse["position"])
     assert frame.loc[frame["x"].isna(), "asked_first"].isna().all()
     first = directed.sort_values("position").iloc[0]
-    assert assignments_frame(study)["first_asked"].tolist() == [first["question"]]
+    assert assignments_frame(study).rows["first_asked"].tolist() == [first["question"]]
 
 
 def test_a_frame_is_one_query_for_its_rows_whatever_their_number(study):
@@ -71,7 +71,7 @@ def test_a_frame_is_one_query_for_its_rows_whatever_their_number(study):
 
 def test_the_hash_depends_on_answers_and_not_on_row_numbers(study):
     answer(study, 3, percent=lambda person, x, y: 60 + person)
-    frame = responses_frame(study)
+    frame = responses_frame(study).rows
     shuffled = frame.sample(frac=1, random_state=3)
     renumbered = frame.assign(id=frame["id"] + 1000, assignment=frame["assignment"] + 7)
     assert data_sha256(shuffled) == data_sha256(renumbered) == data_sha256(frame)
@@ -83,8 +83,8 @@ def test_the_hash_depends_on_answers_and_not_on_row_numbers(study):
 def test_only_the_origins_asked_for_are_there(study):
     answer(study, 1)
     answer(study, 2, origin="robot")
-    assert responses_frame(study)["assignment"].nunique() == 1
-    assert responses_frame(study, ("robot", "live"))["assignment"].nunique() == 3
+    assert responses_frame(study).rows["assignment"].nunique() == 1
+    assert responses_frame(study, ("robot", "live")).rows["assignment"].nunique() == 3
     with pytest.raises(ValueError, match="origins: 'android'"):
         responses_frame(study, ("android",))
 
@@ -92,16 +92,16 @@ def test_only_the_origins_asked_for_are_there(study):
 def test_who_withdrew_is_left_out_and_counted(study):
     submitted(study, "a")
     withdraw(submitted(study, "b"))
-    assert responses_frame(study)["annotator"].nunique() == 1
+    assert responses_frame(study).rows["annotator"].nunique() == 1
     frame = assignments_frame(study)
-    assert len(frame) == 1 and frame.attrs["n_withdrawn"] == 1
+    assert len(frame.rows) == 1 and frame.n_withdrawn == 1
 
 
 def test_annotators_have_another_name_in_each_study(study):
     other = spa_study(target_n=2)
     submitted(study, "a")
     submitted(other, "a")
-    first, second = responses_frame(study)["annotator"], responses_frame(other)["annotator"]
+    first, second = responses_frame(study).rows["annotator"], responses_frame(other).rows["annotator"]
     assert Assignment.objects.values("annotator").distinct().count() == 1
     assert not set(first) & set(second)
 
@@ -124,16 +124,17 @@ HOSTILE = [
 @pytest.mark.parametrize(("column", "value"), HOSTILE)
 def test_a_hostile_value_loses_its_row_alone(study, column, value):
     answer(study, 2, percent=lambda person, x, y: 60)
-    whole = responses_frame(study)
+    whole = responses_frame(study).rows
     poison(column, value)
     with snapshot():
-        frame = responses_frame(study)
+        read = responses_frame(study)
+        frame = read.rows
         data_sha256(frame)
     assert len(frame) == len(whole)
     lost = int(frame["value"].isna().sum() - whole["value"].isna().sum())
     assert lost == (1 if column == "value" else 0)
     if column in ("value", "received_at"):
-        assert [problem["column"] for problem in frame.attrs["problems"]] == [column]
+        assert [problem["column"] for problem in read.problems] == [column]
 
 
 def test_an_answer_to_another_studys_question_is_listed_and_left_out(study):
@@ -143,6 +144,6 @@ def test_an_answer_to_another_studys_question_is_listed_and_left_out(study):
     Response.objects.bulk_create(
         [Response(assignment=study.assignments.first(), question=foreign, slot="s9.q9", value=Decimal(40))]
     )
-    frame = responses_frame(study)
-    assert "s9.q9" not in set(frame["slot"])
-    assert len(frame.attrs["problems"]) == 1 and "this study does not have" in frame.attrs["problems"][0]["text"]
+    read = responses_frame(study)
+    assert "s9.q9" not in set(read.rows["slot"])
+    assert len(read.problems) == 1 and "this study does not have" in read.problems[0]["text"]

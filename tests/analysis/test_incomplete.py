@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 def states(study, lacking=None):
     """What the rule finds; of the assignment ``lacking`` one answer is not there."""
     study = Study.objects.get(pk=study.pk)
-    rows = responses_frame(study)
+    rows = responses_frame(study).rows
     rows = rows.drop(index=rows.index[(rows["assignment"] == lacking) & (rows["question"] != "errors")][:1])
-    material = material_of(study, rows, assignments_frame(study))
+    material = material_of(study, rows, assignments_frame(study).rows)
     return REGISTRY["incomplete"].flag(material).states
 
 

@@ -28,8 +28,8 @@ def test_robots_answer_every_page_and_are_told_from_people():
     assert ended.submitted + ended.screened_out + ended.turned_away == 12
     assert not PageVisit.objects.filter(assignment__submitted_at__isnull=False, recorded_at=None).exists()
     assert Response.objects.filter(question__key="comment").exists()
-    assert len(responses_frame(study)) == 0
-    frame = assignments_frame(study, ("robot",))
+    assert len(responses_frame(study).rows) == 0
+    frame = assignments_frame(study, ("robot",)).rows
     assert frame["seconds"].dropna().min() > 30, "their times are those of readers"
 
 
@@ -65,7 +65,7 @@ def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
 def test_stronger_systems_get_higher_chances_and_ratings():
     study = spa_study(target_n=30, prompts=20)
     simulate_answers(study, 30, {"alpha": 0, "beta": 1.5, "gamma": -1.5}, crowd=Crowd(screened_out=0, acquiescent=0))
-    frame = responses_frame(study, ("robot",))
+    frame = responses_frame(study, ("robot",)).rows
     chance = frame[frame["x"].notna()].groupby(["x", "y"])["value"].mean()
     assert chance["beta", "alpha"] == pytest.approx(0.8, abs=0.07) and chance["gamma", "beta"] < 0.15
     assert chance["beta", "alpha"] + chance["alpha", "beta"] == pytest.approx(1, abs=0.03)
@@ -81,7 +81,7 @@ def test_acquiescence_favours_whoever_is_named_first():
         dict.fromkeys(("alpha", "beta", "gamma"), 0),
         crowd=Crowd(acquiescent=1, acquiescence=0.2, screened_out=0),
     )
-    frame = responses_frame(study, ("robot",))
+    frame = responses_frame(study, ("robot",)).rows
     assert frame.loc[frame["x"].notna(), "value"].mean() == pytest.approx(0.7, abs=0.04)
 
 

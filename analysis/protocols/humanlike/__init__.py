@@ -1,21 +1,22 @@
 """What answers to "human or machine?" say: the paper's accuracies, and beside them what accuracy mixes up.
 
-A row of the frame is one judgement. A *cell* is a machine system in a domain under a training condition; whoever read its
-machine texts read human texts of the same domain beside them. Training sections are not in the frame.
+A row is one judgement. A *cell* is a machine system in a domain under a training condition; whoever read its
+machine texts read human texts of the same domain beside them. Training sections are not among the rows.
 
 Source: Clark et al. 2021, sections 2.4 and 3.2, Tables 1 and 2, Figures 3 and 4.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.cells import placed
+from analysis.context import Context
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .judgements import EVERYWHERE, Cell, Judgements, columns, judgements_of, named, rng_of
+from .judgements import EVERYWHERE, Cell, Judgements, columns, judgements_of, named
 from .planned import planned_blocks
 
 if TYPE_CHECKING:
@@ -27,47 +28,51 @@ if TYPE_CHECKING:
 AGREEMENT_RESAMPLES = 999
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for every section; families run within a section."""
-    blocks = []
-    for section in sections:
-        one = judgements_of(frame, section)
-        if one is not None:
-            where = f" (section {section.position})" if len(sections) > 1 else ""
-            suffix = f"_{section.position}" if len(sections) > 1 else ""
-            blocks += [
-                replace(
-                    block, tables=[placed(table, where) for table in block.tables], series=[placed(figure, where) for figure in block.series]
-                )
-                for block in _of_section(one, frame.attrs, where, suffix)
-            ]  # fmt: skip
-    return [block for block in blocks if block.estimates]
+@register
+class HumanLikeAnalysis(ProtocolAnalysis):
+    slug = "humanlike"
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for every section; families run within a section."""
+        blocks = []
+        for section in context.sections:
+            one = judgements_of(context.rows, section)
+            if one is not None:
+                where = f" (section {section.position})" if len(context.sections) > 1 else ""
+                suffix = f"_{section.position}" if len(context.sections) > 1 else ""
+                blocks += [
+                    replace(
+                        block, tables=[placed(table, where) for table in block.tables], series=[placed(figure, where) for figure in block.series]
+                    )
+                    for block in _of_section(one, context, where, suffix)
+                ]  # fmt: skip
+        return [block for block in blocks if block.estimates]
 
 
-def _of_section(one: Judgements, attrs: Mapping[str, Any], where: str, suffix: str) -> list[Block]:
+def _of_section(one: Judgements, context: Context, where: str, suffix: str) -> list[Block]:
     by_domain = tuple(cell for cell in one.cells if cell.domain != EVERYWHERE)
     # Of one domain alone, all domains together are that domain.
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
-    found = {cell: _cell(one, cell, attrs) for cell in (*one.wholes, *several)}
-    papers = {cell: _paper_cell(one, cell, attrs) for cell in (*one.wholes, *by_domain)}
-    tests = _paper_tests(one, papers, attrs, suffix)
+    found = {cell: _cell(one, cell, context) for cell in (*one.wholes, *several)}
+    papers = {cell: _paper_cell(one, cell, context) for cell in (*one.wholes, *by_domain)}
+    tests = _paper_tests(one, papers, context, suffix)
     return [
-        *planned_blocks(one, attrs, where, suffix),
-        _detection_block(one, found, attrs, where, suffix),
+        *planned_blocks(one, context, where, suffix),
+        _detection_block(one, found, context, where, suffix),
         _table_block(one, papers, tests, where, suffix),
-        _paper_comparisons(one, attrs, where, suffix),
-        _recommended_comparisons(one, attrs, where, suffix),
-        _checks(one, attrs, where, suffix),
+        _paper_comparisons(one, context, where, suffix),
+        _recommended_comparisons(one, context, where, suffix),
+        _checks(one, context, where, suffix),
     ]
 
 
-def _cell(one: Judgements, cell: Cell, attrs: Mapping[str, Any]) -> "HumanLikeness":
+def _cell(one: Judgements, cell: Cell, context: Context) -> "HumanLikeness":
     from analysis.stats import detection
 
     rows = one.rows(cell)
     return detection.human_likeness(
         *columns(rows, "rating", "is_machine", "annotator", "text"), threshold=one.threshold, ends=(one.low, one.high),
-        level=attrs["level"], resamples=attrs["resamples"], rng=rng_of(attrs, "cell", one.section.position, cell.key),
+        level=context.level, resamples=context.resamples, rng=context.rng("cell", one.section.position, cell.key),
     )  # fmt: skip
 
 
@@ -82,7 +87,7 @@ class PaperCell:
     n: int
 
 
-def _paper_cell(one: Judgements, cell: Cell, attrs: Mapping[str, Any]) -> PaperCell:
+def _paper_cell(one: Judgements, cell: Cell, context: Context) -> PaperCell:
     from analysis.stats import agreement, detection
 
     rows = one.rows(cell, is_paper=True)
@@ -94,20 +99,20 @@ def _paper_cell(one: Judgements, cell: Cell, attrs: Mapping[str, Any]) -> PaperC
         counts, points = agreement.count_table(text, values)
         alphas.append(
             agreement.krippendorff_alpha(
-                counts, points, level_of_measurement=kind, level=attrs["level"], mode="paper", unit="text",
-                resamples=min(AGREEMENT_RESAMPLES, attrs["resamples"]), analysis=f"humanlike.alpha_{kind}",
-                rng=rng_of(attrs, "alpha", kind, one.section.position, cell.key),
+                counts, points, level_of_measurement=kind, level=context.level, mode="paper", unit="text",
+                resamples=min(AGREEMENT_RESAMPLES, context.resamples), analysis=f"humanlike.alpha_{kind}",
+                rng=context.rng("alpha", kind, one.section.position, cell.key),
             )
         )  # fmt: skip
     return PaperCell(
         detection.detection_measures(rating, truth, threshold=one.threshold, ends=(one.low, one.high)),
-        detection.accuracy_paper(correct, who, level=attrs["level"]), *(named(alpha, cell) for alpha in alphas),
+        detection.accuracy_paper(correct, who, level=context.level), *(named(alpha, cell) for alpha in alphas),
         len(set(who)),
     )  # fmt: skip
 
 
 def _paper_tests(
-    one: Judgements, papers: Mapping[Cell, PaperCell], attrs: Mapping[str, Any], suffix: str
+    one: Judgements, papers: Mapping[Cell, PaperCell], context: Context, suffix: str
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """The paper's tests, Bonferroni over all of them: cells without training against chance, trained ones against these.
 
@@ -126,7 +131,7 @@ def _paper_tests(
             untrained = Cell(cell.model, one.reference(cell.model), cell.domain)
             groups = [_accuracies(one.rows(which, is_paper=True)) for which in (cell, untrained)]
             estimates[kind, cell] = basic.welch(
-                *groups, level=attrs["level"], mode="paper", analysis="humanlike.training",
+                *groups, level=context.level, mode="paper", analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
             )  # fmt: skip
     in_domains = [key for key in planned if key[1].domain != EVERYWHERE] or planned
@@ -137,7 +142,7 @@ def _paper_tests(
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
         family = multiplicity.Family(f"humanlike.paper{suffix}", (*names, *missing), "bonferroni")
         judged = multiplicity.adjusted(
-            {name: estimates[key] for name, key in names.items()}, family, star_scheme=attrs["star_scheme"]
+            {name: estimates[key] for name, key in names.items()}, family, star_scheme=context.star_scheme
         )
         results |= {names[name]: named(estimate, names[name][1]) for name, estimate in judged.items()}
     return results
@@ -149,7 +154,7 @@ def _accuracies(rows: "DataFrame"):
     return detection.annotator_scores(*columns(rows, "correct", "annotator")).accuracies
 
 
-def _detection_block(one, found, attrs, where, suffix) -> Block:
+def _detection_block(one, found, context, where, suffix) -> Block:
     from analysis.stats import multiplicity
 
     parts = ("sensitivity", "criterion", "auc", "accuracy", "bias", "share_human")
@@ -161,9 +166,9 @@ def _detection_block(one, found, attrs, where, suffix) -> Block:
             name = f"humanlike.{part}{suffix}" + ("" if keys and keys[0].domain == EVERYWHERE else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             mine = {cell.key: estimates[cell, part] for cell in keys}
-            judged = multiplicity.adjusted(mine, family, star_scheme=attrs["star_scheme"])
+            judged = multiplicity.adjusted(mine, family, star_scheme=context.star_scheme)
             estimates |= {
-                (cell, part): multiplicity.findable(judged[cell.key], family, significance=1 - attrs["level"])
+                (cell, part): multiplicity.findable(judged[cell.key], family, significance=1 - context.level)
                 for cell in keys
             }
     return Block(
@@ -191,11 +196,11 @@ def _table_block(one, papers, tests, where, suffix) -> Block:
     )  # fmt: skip
 
 
-def _paper_comparisons(one, attrs, where, suffix) -> Block:
+def _paper_comparisons(one, context, where, suffix) -> Block:
     """Analysis of variance over domains, and every pair of conditions, of annotators' accuracies."""
     from analysis.stats import groups
 
-    level, estimates = attrs["level"], []
+    level, estimates = context.level, []
     for model in one.models:
         scores = _scores(one.of_model(model, is_paper=True))
         untrained = scores[scores["condition"] == one.reference(model)]
@@ -216,10 +221,10 @@ def _paper_comparisons(one, attrs, where, suffix) -> Block:
     )  # fmt: skip
 
 
-def _recommended_comparisons(one, attrs, where, suffix) -> Block:
+def _recommended_comparisons(one, context, where, suffix) -> Block:
     from analysis.stats import groups
 
-    level, estimates = attrs["level"], []
+    level, estimates = context.level, []
     for model in one.models:
         scores = _scores(one.of_model(model))
         untrained = scores[scores["condition"] == one.reference(model)]
@@ -255,11 +260,11 @@ def _scores(rows: "DataFrame") -> "DataFrame":
     return scores.reset_index()
 
 
-def _checks(one, attrs, where, suffix) -> Block:
+def _checks(one, context, where, suffix) -> Block:
     """Whether confident answers are righter, and whether accuracy moves within a session."""
     from analysis.stats import detection
 
-    rows, level = one.kept, attrs["level"]
+    rows, level = one.kept, context.level
     gain = detection.confidence_gain(
         *columns(rows, "correct", "rating", "annotator", "text"), ends=(one.low, one.high), level=level
     )
@@ -268,11 +273,3 @@ def _checks(one, attrs, where, suffix) -> Block:
         "humanlike.checks", f"Confidence, and the session{where}", "recommended", estimates=(gain, drift),
         tables=[layouts.checks((gain, drift), suffix)],
     )  # fmt: skip
-
-
-@register
-class HumanLikeAnalysis(ProtocolAnalysis):
-    slug = "humanlike"
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)

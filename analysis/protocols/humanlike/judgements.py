@@ -131,8 +131,3 @@ def columns(rows: "DataFrame", *names: str) -> list[Any]:
 def named(estimate: "Estimate", cell: Cell) -> "Estimate":
     return replace(estimate, settings={**estimate.settings, **cell.as_dict()})
 
-
-def rng_of(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "humanlike", *what)

@@ -4,15 +4,15 @@ What is compared is sensitivity (d'), the criterion, or accuracy: a training tha
 last two and not the first.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.comparisons import Comparison, judged
+from analysis.context import Context
 
 from . import layouts
-from .judgements import EVERYWHERE, columns, rng_of
+from .judgements import EVERYWHERE, columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,23 +24,22 @@ WHAT = {"sensitivity": "d'", "criterion": "the criterion c", "accuracy": "accura
 CHANCE = "chance"
 
 
-def planned_blocks(one: Any, attrs: Mapping[str, Any], where: str, suffix: str) -> list[Block]:
+def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[Block]:
     """What each condition changes against the reference, planned or not, and every other planned comparison."""
     found: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
     for estimand, compared, rows in _wanted(one):
-        estimate = _estimate(estimand, compared, rows, attrs)
+        estimate = _estimate(estimand, compared, rows, context)
         found[estimand].append((compared, _worded(estimate, estimand, compared)))
-    judged = {estimand: _judged(pairs, f"humanlike.{estimand}{suffix}", attrs) for estimand, pairs in found.items()}
+    every = {estimand: judged(pairs, f"humanlike.{estimand}{suffix}", context.star_scheme) for estimand, pairs in found.items()}
     blocks = [
         Block(
             f"humanlike.{estimand}", f"Compared by {WHAT[estimand]}{where}", "recommended", estimates=estimates,
             note="Annotators and texts are both taken as samples; each pair of conditions within one machine system.",
         )
-        for estimand, estimates in judged.items()
+        for estimand, estimates in every.items()
     ]  # fmt: skip
-    every = [estimate for estimates in judged.values() for estimate in estimates]
-    model = _condition_models(one, attrs)
-    tables = [layouts.changes(every, suffix), layouts.by_domain(model, suffix)]
+    model = _condition_models(one, context)
+    tables = [layouts.changes([estimate for estimates in every.values() for estimate in estimates], suffix), layouts.by_domain(model, suffix)]
     return [
         *(replace(block, tables=[table for table in tables if table]) if n == 0 else block for n, block in enumerate(blocks)),
         Block("humanlike.condition_model", f"Conditions in each domain{where}", "recommended", estimates=tuple(model),
@@ -93,10 +92,10 @@ def _wanted(one: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
     return list(found.values())
 
 
-def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", attrs: Mapping[str, Any]) -> "Estimate":
+def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", context: Context) -> "Estimate":
     from analysis.stats import detection, groups
 
-    level = attrs["level"]
+    level = context.level
     is_chance = compared.y == CHANCE
     rows = rows[rows["group"].isin([compared.x, compared.y])]
     says, truth, correct, who, text = columns(rows, "says", "is_machine", "correct", "annotator", "text")
@@ -104,14 +103,14 @@ def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", attrs: Map
         if estimand == "accuracy":
             return detection.accuracy(correct, who, text, level=level, analysis="humanlike.planned_accuracy")
         make = detection.sensitivity if estimand == "sensitivity" else detection.criterion
-        rng = rng_of(attrs, "planned", estimand, compared.key)
+        rng = context.rng("planned", estimand, compared.key)
         return make(
             says,
             truth,
             who,
             text,
             level=level,
-            resamples=attrs["resamples"],
+            resamples=context.resamples,
             rng=rng,
             analysis=f"humanlike.planned_{estimand}",
         )
@@ -134,10 +133,8 @@ def _worded(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estim
     """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
     null = 0.5 if estimand == "accuracy" and compared.y == CHANCE else 0.0
     tost = compared.equivalence(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
-    settings = {**estimate.settings, "contrast": compared.as_dict(), "key": estimand, "null": null}
-    return replace(
-        estimate, sensitivity=(*estimate.sensitivity, *tost), settings=settings | {"words": _words(estimand, compared)}
-    )
+    estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
+    return compared.named(estimate, estimand, null=null, words=_words(estimand, compared))
 
 
 def _words(estimand: str, compared: Comparison) -> dict[str, str]:
@@ -193,12 +190,7 @@ def _words(estimand: str, compared: Comparison) -> dict[str, str]:
     }[estimand]  # fmt: skip
 
 
-def _judged(found: list[tuple[Comparison, "Estimate"]], name: str, attrs: Mapping[str, Any]) -> tuple["Estimate", ...]:
-    results = judged(found, name, attrs["star_scheme"])
-    return tuple(results[compared.key] for compared, _ in found)
-
-
-def _condition_models(one: Any, attrs: Mapping[str, Any]) -> list["Estimate"]:
+def _condition_models(one: Any, context: Context) -> list["Estimate"]:
     """The condition x domain model of accuracy, where a machine system has several of both."""
     from analysis.stats import groups
 
@@ -213,7 +205,7 @@ def _condition_models(one: Any, attrs: Mapping[str, Any]) -> list["Estimate"]:
             continue
         correct, condition, domain, who, text = columns(rows, "correct", "condition", "domain", "annotator", "text")
         fitted = groups.condition_model(
-            correct, condition, domain, who, text, reference=reference, level=attrs["level"], analysis="humanlike.condition_model",
+            correct, condition, domain, who, text, reference=reference, level=context.level, analysis="humanlike.condition_model",
         )  # fmt: skip
         every = (*fitted.effects, *fitted.by_domain, *fitted.cells, fitted.interaction)
         found += [replace(estimate, settings={**estimate.settings, "model": model}) for estimate in every]

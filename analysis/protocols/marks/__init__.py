@@ -6,13 +6,13 @@ strict annotator and a hard prompt cancel; annotators are clusters, and prompts 
 Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a score).
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.comparisons import Comparison, comparison, not_side_by_side
 from analysis.comparisons import judged as judged_by_family
+from analysis.context import Context
 from analysis.references import unplanned_pairs
 from studies.contrasts import of_systems
 from studies.protocols.marks import PENALTY, SCORE
@@ -31,29 +31,31 @@ ESTIMANDS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference
 FEWEST_OUTPUTS = 4
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all sections of error marks; families run over all of them."""
-    attrs = frame.attrs
-    found = [judged(frame, section) for section in sections]
-    several = len(found) > 1
-    blocks = []
-    for estimand in (SCORE, PENALTY):
-        pairs = [
-            (compared, _difference(one, estimand, compared, attrs["level"]))
-            for one in found
-            if estimand == PENALTY or one.has_score
-            for compared in _comparisons(one, estimand)
-        ]
-        results = judged_by_family(pairs, f"marks.{estimand}", attrs["star_scheme"])
-        estimates = tuple(results[compared.key] for compared, _ in pairs)
-        blocks.append(
-            Block(f"marks.{estimand}", f"Compared by {layouts.WHAT[estimand]}", "recommended", estimates=estimates,
-                  tables=layouts.pairs(estimates, estimand, several), series=layouts.differences(estimates, estimand, several),
-                  note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.")
-        )  # fmt: skip
-    for number, one in enumerate(found):
-        blocks += _about(one, attrs, "" if number == 0 else f"_{number + 1}")
-    return [block for block in blocks if block.estimates]
+@register
+class MarksAnalysis(ProtocolAnalysis):
+    slug = "marks"
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all sections of error marks; families run over all of them."""
+        found = [judged(context.rows, section) for section in context.sections]
+        several = len(found) > 1
+        blocks = []
+        for estimand in (SCORE, PENALTY):
+            pairs = [
+                (compared, _difference(one, estimand, compared, context.level))
+                for one in found
+                if estimand == PENALTY or one.has_score
+                for compared in _comparisons(one, estimand)
+            ]
+            estimates = judged_by_family(pairs, f"marks.{estimand}", context.star_scheme)
+            blocks.append(
+                Block(f"marks.{estimand}", f"Compared by {layouts.WHAT[estimand]}", "recommended", estimates=estimates,
+                      tables=layouts.pairs(estimates, estimand, several), series=layouts.differences(estimates, estimand, several),
+                      note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.")
+            )  # fmt: skip
+        for number, one in enumerate(found):
+            blocks += _about(one, context, "" if number == 0 else f"_{number + 1}")
+        return [block for block in blocks if block.estimates]
 
 
 def _comparisons(one: Judged, estimand: str) -> list[Comparison]:
@@ -104,11 +106,10 @@ def _difference(one: Judged, estimand: str, compared: Comparison, level: float) 
 
 def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
     """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
-    settings = {
-        **estimate.settings, "contrast": compared.as_dict(), "key": estimand, "null": 0.0, "words": _words(estimand, compared),
-    }  # fmt: skip
     sensitivity = (*estimate.sensitivity, *compared.equivalence(estimate, null=0.0))
-    return replace(estimate, sensitivity=sensitivity, settings=settings)
+    return compared.named(
+        replace(estimate, sensitivity=sensitivity), estimand, null=0.0, words=_words(estimand, compared)
+    )
 
 
 def _words(estimand: str, compared: Comparison) -> dict[str, str]:
@@ -126,15 +127,15 @@ def _words(estimand: str, compared: Comparison) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _about(one: Judged, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
+def _about(one: Judged, context: Context, suffix: str) -> list[Block]:
     rows = one.outputs[one.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    systems = _systems(one, rows, attrs["level"])
+    systems = _systems(one, rows, context.level)
     # Whether people find what was planted, the table of systems says; how they agree and what errors are like, the others tell.
     evaluated = rows[~rows["system"].isin(one.references.names)]
-    kinds = _kinds(one, evaluated, attrs["level"])
-    checks = _checks(one, evaluated, attrs)
+    kinds = _kinds(one, evaluated, context.level)
+    checks = _checks(one, evaluated, context)
     paper = _standard(one)
     return [
         Block("marks.systems", f"Each system by itself ({one.title})", "recommended", estimates=systems,
@@ -198,11 +199,11 @@ def _mean(values, rows, level, analysis, words, bounds, **settings) -> "Estimate
     return replace(found, settings={**found.settings, **settings})
 
 
-def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["Estimate", ...]:
+def _checks(one: Judged, rows: "DataFrame", context: Context) -> tuple["Estimate", ...]:
     """Agreement on which sentences hold an error and how grave, agreement of scores, and whether score and penalty go together."""
     from analysis.stats import basic
 
-    level = attrs["level"]
+    level = context.level
     kept = set(rows["assignment"])
     parts = one.parts[one.parts["assignment"].isin(kept) & ~one.parts["system"].isin(one.references.names)]
     parts = parts.assign(sentence=_joined(parts, "item", "system", "sample", "part"))
@@ -211,10 +212,10 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
         ("is_marked", "nominal", "which sentences hold an error"),
         ("worst", "ordinal", "how grave the worst error of a sentence is"),
     ):
-        checks.append(_alpha(parts["sentence"], parts[column], measured, "sentence", words, attrs, cluster="output"))
+        checks.append(_alpha(parts["sentence"], parts[column], measured, "sentence", words, context, cluster="output"))
     if one.has_score:
         checks.append(
-            _alpha(_joined(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", attrs)
+            _alpha(_joined(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context)
         )
         own = []
         for _, mine in rows.groupby("annotator", sort=True):
@@ -229,7 +230,7 @@ def _checks(one: Judged, rows: "DataFrame", attrs: Mapping[str, Any]) -> tuple["
     return tuple(checks)
 
 
-def _alpha(units, values, measured, unit, words, attrs, cluster="") -> "Estimate":
+def _alpha(units, values, measured, unit, words, context, cluster="") -> "Estimate":
     """``cluster``: what is resampled, where a unit's name begins with its name."""
     from analysis.stats import agreement
 
@@ -237,7 +238,7 @@ def _alpha(units, values, measured, unit, words, attrs, cluster="") -> "Estimate
     # The sentences of an output were read by the same people, and a bad output has more than one that is marked.
     clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
     found = agreement.krippendorff_alpha(
-        counts, points, level_of_measurement=measured, level=attrs["level"], rng=_rng(attrs, words), unit=unit,
+        counts, points, level_of_measurement=measured, level=context.level, rng=context.rng(words), unit=unit,
         analysis="marks.agreement", clusters=clusters, cluster=cluster,
     )  # fmt: skip
     return replace(found, estimand=f"Krippendorff's alpha: {words}")
@@ -279,17 +280,3 @@ def _standard(one: Judged) -> tuple["Estimate", ...]:
                 )
             )  # fmt: skip
     return tuple(found)
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "marks", *what)
-
-
-@register
-class MarksAnalysis(ProtocolAnalysis):
-    slug = "marks"
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)

@@ -1,16 +1,17 @@
 """What rankings say: how often each system stands above each other, its mean rank, its strength, and whether people agree.
 
-A row of the frame is one output's mid-rank among those of its prompt; a ranking is an annotator's ranks of one item. Pairs of one
+A row is one output's mid-rank among those of its prompt; a ranking is an annotator's ranks of one item. Pairs of one
 ranking are not independent, nor are the rankings of one annotator: annotators are the unit everywhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.comparisons import Comparison, comparison, judged
+from analysis.context import Context
 from analysis.references import Ends, ends_of, unplanned_pairs
 from studies.contrasts import of_systems
 from studies.protocols.ranking import SHARE
@@ -44,23 +45,25 @@ class Ranked:
         return f"section {self.section.position}, {self.question.criterion or self.question.key}"
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all ranking sections of a study; the families of tests run over all of them."""
-    attrs = frame.attrs
-    asked = [one for section in sections for one in _ranked(frame, section)]
-    shares = [(compared, _share(one, compared, attrs)) for one in asked for compared in one.comparisons]
-    results = judged(shares, "ranking.share", attrs["star_scheme"])
-    estimates = tuple(results[compared.key] for compared, _ in shares)
-    several = len(asked) > 1
-    blocks = [
-        Block("ranking.share", "Share of rankings with x above y", "recommended", estimates=estimates,
-              tables=layouts.pairs(estimates, several), series=layouts.shares(estimates, several),
-              note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
-                   "Annotators are clusters."),
-    ]  # fmt: skip
-    for number, one in enumerate(asked):
-        blocks += _about(one, attrs, "" if number == 0 else f"_{number + 1}")
-    return [block for block in blocks if block.estimates]
+@register
+class RankingAnalysis(ProtocolAnalysis):
+    slug = "ranking"
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all ranking sections of a study; the families of tests run over all of them."""
+        asked = [one for section in context.sections for one in _ranked(context.rows, section)]
+        shares = [(compared, _share(one, compared, context)) for one in asked for compared in one.comparisons]
+        estimates = judged(shares, "ranking.share", context.star_scheme)
+        several = len(asked) > 1
+        blocks = [
+            Block("ranking.share", "Share of rankings with x above y", "recommended", estimates=estimates,
+                  tables=layouts.pairs(estimates, several), series=layouts.shares(estimates, several),
+                  note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
+                       "Annotators are clusters."),
+        ]  # fmt: skip
+        for number, one in enumerate(asked):
+            blocks += _about(one, context, "" if number == 0 else f"_{number + 1}")
+        return [block for block in blocks if block.estimates]
 
 
 def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
@@ -122,10 +125,10 @@ def _pair(one: Ranked, compared: Comparison) -> "DataFrame":
     return score.rename("score").reset_index()
 
 
-def _share(one: Ranked, compared: Comparison, attrs: Mapping[str, Any]) -> "Estimate":
+def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
     from analysis.stats import clusters
 
-    pairs, level = _pair(one, compared), attrs["level"]
+    pairs, level = _pair(one, compared), context.level
     score, who = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
     words = "share of rankings with x above y, ties half"
     common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": words}
@@ -138,10 +141,8 @@ def _share(one: Ranked, compared: Comparison, attrs: Mapping[str, Any]) -> "Esti
     detail = {
         **estimate.detail, "n_above": int((score == 1).sum()), "n_ties": int((score == 0.5).sum()), "n_below": int((score == 0).sum()),
     }  # fmt: skip
-    settings = {
-        **estimate.settings, "contrast": compared.as_dict(), "key": SHARE, "null": 0.5, "words": _words(compared),
-    }  # fmt: skip
-    return replace(estimate, sensitivity=tuple(others), detail=detail, settings=settings)
+    estimate = replace(estimate, sensitivity=tuple(others), detail=detail)
+    return compared.named(estimate, SHARE, null=0.5, words=_words(compared))
 
 
 def _words(compared: Comparison) -> dict[str, str]:
@@ -154,11 +155,11 @@ def _words(compared: Comparison) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
+def _about(one: Ranked, context: Context, suffix: str) -> list[Block]:
     """The systems by themselves, how far people agree, and the textbook's test."""
     from analysis.stats import agreement, clusters, ranks, ratings
 
-    rows, level = one.rows, attrs["level"]
+    rows, level = one.rows, context.level
     planted = _planted(one, level)
     if not len(rows):
         return []
@@ -176,7 +177,7 @@ def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
     )  # fmt: skip
     sets = ranks.rank_sets_of_rows(
         -rows["rank"].to_numpy(float), rows["annotator"].to_numpy(object), rows["system"].to_numpy(object), level=level,
-        resamples=attrs["resamples"], rng=_rng(attrs, "sets", one.title),
+        resamples=context.resamples, rng=context.rng("sets", one.title),
     )  # fmt: skip
     strengths, fit = _strengths(one, level)
     checks = []
@@ -189,7 +190,7 @@ def _about(one: Ranked, attrs: Mapping[str, Any], suffix: str) -> list[Block]:
         checks.append(
             agreement.krippendorff_alpha(
                 counts, values, level_of_measurement="interval", clusters=prompts, cluster="prompt", level=level,
-                rng=_rng(attrs, "alpha", one.title), unit="output",
+                rng=context.rng("alpha", one.title), unit="output",
             )
         )  # fmt: skip
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
@@ -277,17 +278,3 @@ def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[
         "systems": systems, "status": fit.status, "reason": fit.reason, "probabilities": fit.probabilities.tolist(),
         "tie_probabilities": fit.tie_probabilities.tolist(),
     }  # fmt: skip
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "ranking", *what)
-
-
-@register
-class RankingAnalysis(ProtocolAnalysis):
-    slug = "ranking"
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)

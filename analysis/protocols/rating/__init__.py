@@ -1,6 +1,6 @@
 """What ratings of single outputs say: the paper's difference of means, and beside it what rests on less.
 
-A row of the frame is one rating on 0..1; here it is put back on the question's own scale, on which differences are printed in
+A row is one rating on 0..1; here it is put back on the question's own scale, on which differences are printed in
 points. The columns ``is_kept`` and ``is_kept_paper`` are those of the SPA analysis.
 
 Source: Ethayarajh and Jurafsky 2022, sections 3, 4 and 6.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.comparisons import Comparison, comparison, judged, not_side_by_side
+from analysis.context import Context
 from analysis.references import Ends, ends_of
 from studies.contrasts import of_systems
 from studies.protocols.rating import settings_of
@@ -74,36 +75,39 @@ class Ratings:
         return f"section {self.section.position}, {self.question.criterion or self.words}"
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all rating sections of a study; families run over all of them."""
-    asked = [one for section in sections for one in _questions(frame, section)]
-    attrs = frame.attrs
-    paper, difference, superiority = [], [], []
-    for one in asked:
-        for compared in one.comparisons:
-            paper.append((compared, _named(_paper(one, compared, attrs), compared, DIFFERENCE, one.scored)))
-            above, apart = _recommended(one, compared, attrs)
-            superiority.append((compared, _named(above, compared, SUPERIORITY)))
-            apart, compared = _by_points(one, compared, apart)
-            difference.append((compared, _named(apart, compared, DIFFERENCE, one.scored)))
-    blocks = [
-        Block("rating.superiority", "Probability of being rated higher", "recommended",
-              estimates=_judged(superiority, "rating.superiority", attrs),
-              note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
-                   "Where nobody judged both side by side: the chance that a rating of x is above a rating of y."),
-        Block("rating.difference", "Difference of mean ratings", "recommended",
-              estimates=_judged(difference, "rating.difference", attrs),
-              note="On the scale on which its answers are scored; takes the points to be equally far apart."),
-        Block("rating.difference", "Difference of mean ratings, as in the paper", "paper",
-              estimates=_judged(paper, "rating.paper", attrs),
-              note="One difference an annotator, after all primary rules; paired t test."),
-    ]  # fmt: skip
-    if found := [one.utilities for one in asked if one.utilities is not None]:
-        named = [(compared, one.utilities) for one in asked if one.utilities is not None for compared in one.named]
-        blocks += utility_blocks(found, named, asked[0].references, attrs)
-    for one in asked:
-        blocks += _about_question(one, attrs)
-    return [block for block in blocks if block.estimates]
+@register
+class RatingAnalysis(ProtocolAnalysis):
+    slug = "rating"
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all rating sections of a study; families run over all of them."""
+        asked = [one for section in context.sections for one in _questions(context.rows, section)]
+        paper, difference, superiority = [], [], []
+        for one in asked:
+            for compared in one.comparisons:
+                paper.append((compared, compared.named(_paper(one, compared, context), DIFFERENCE, scored=one.scored)))
+                above, apart = _recommended(one, compared, context)
+                superiority.append((compared, compared.named(above, SUPERIORITY)))
+                apart, compared = _by_points(one, compared, apart)
+                difference.append((compared, compared.named(apart, DIFFERENCE, scored=one.scored)))
+        blocks = [
+            Block("rating.superiority", "Probability of being rated higher", "recommended",
+                  estimates=judged(superiority, "rating.superiority", context.star_scheme),
+                  note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
+                       "Where nobody judged both side by side: the chance that a rating of x is above a rating of y."),
+            Block("rating.difference", "Difference of mean ratings", "recommended",
+                  estimates=judged(difference, "rating.difference", context.star_scheme),
+                  note="On the scale on which its answers are scored; takes the points to be equally far apart."),
+            Block("rating.difference", "Difference of mean ratings, as in the paper", "paper",
+                  estimates=judged(paper, "rating.paper", context.star_scheme),
+                  note="One difference an annotator, after all primary rules; paired t test."),
+        ]  # fmt: skip
+        if found := [one.utilities for one in asked if one.utilities is not None]:
+            named = [(compared, one.utilities) for one in asked if one.utilities is not None for compared in one.named]
+            blocks += utility_blocks(found, named, asked[0].references, context)
+        for one in asked:
+            blocks += _about_question(one, context)
+        return [block for block in blocks if block.estimates]
 
 
 def _questions(frame: "DataFrame", section: Any) -> list[Ratings]:
@@ -171,28 +175,28 @@ def _paired(wide: "DataFrame", compared: Comparison) -> "DataFrame":
     return table.reset_index()
 
 
-def _paper(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> "Estimate":
+def _paper(one: Ratings, compared: Comparison, context: Context) -> "Estimate":
     from analysis.stats import ratings
 
     pairs = _paired(one.wide_paper, compared)
     if not len(pairs) and not_side_by_side(one.wide_paper, compared) is not None:
-        found = ratings.paired_delta_paper([], [], level=attrs["level"])
+        found = ratings.paired_delta_paper([], [], level=context.level)
         return replace(
             found, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
         )
     means = pairs.groupby("annotator")[["x", "y"]].mean()
-    return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=attrs["level"])
+    return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
 
 
-def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -> tuple["Estimate", "Estimate"]:
+def _recommended(one: Ratings, compared: Comparison, context: Context) -> tuple["Estimate", "Estimate"]:
     """The probability of superiority and the difference of means, each with the others beside it."""
     from analysis.stats import ratings
 
     samples = not_side_by_side(one.wide, compared)
     if samples is not None:
-        return _unpaired(one, compared, attrs, samples)
+        return _unpaired(one, compared, context, samples)
     pairs = _paired(one.wide, compared)
-    level, resamples = attrs["level"], attrs["resamples"]
+    level, resamples = context.level, context.resamples
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
     apart = ratings.mean_difference(x, y, people, scale=one.ends, level=level)
     if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
@@ -206,7 +210,7 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
         apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
     above = ratings.superiority(
         x, y, people, level=level, resamples=resamples,
-        rng=_rng(attrs, "superiority", compared.key),
+        rng=context.rng("superiority", compared.key),
     )  # fmt: skip
     others = [*ratings.rank_tests(x, y, people), *_models(one, compared, level)]
     others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
@@ -215,12 +219,12 @@ def _recommended(one: Ratings, compared: Comparison, attrs: Mapping[str, Any]) -
 
 
 def _unpaired(
-    one: Ratings, compared: Comparison, attrs: Mapping[str, Any], samples: Mapping[str, Any]
+    one: Ratings, compared: Comparison, context: Context, samples: Mapping[str, Any]
 ) -> tuple["Estimate", "Estimate"]:
     """Both estimates where nobody judged the two side by side: annotators and prompts are samples, and nothing is within them."""
     from analysis.stats import unpaired
 
-    level = attrs["level"]
+    level = context.level
     apart = unpaired.mean_difference(**samples, scale=one.ends, level=level)
     above = unpaired.superiority(**samples, level=level)
     others = [*_models(one, compared, level), *compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))]
@@ -289,19 +293,12 @@ def _standardised(one: Ratings, compared: Comparison, level: float) -> "Estimate
     )  # fmt: skip
 
 
-def _judged(
-    found: Sequence[tuple[Comparison, "Estimate"]], name: str, attrs: Mapping[str, Any]
-) -> tuple["Estimate", ...]:
-    results = judged(found, name, attrs["star_scheme"])
-    return tuple(results[compared.key] for compared, _ in found)
-
-
-def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
+def _about_question(one: Ratings, context: Context) -> list[Block]:
     """Means of the systems, agreement where several rated the same output, and whether the place on the page mattered."""
     from analysis.stats import agreement, ranks, ratings
 
     rows = one.kept[one.kept["rating"].notna()]
-    level = attrs["level"]
+    level = context.level
     means = tuple(_mean(one, system, mine, level) for system, mine in rows.groupby("system", sort=True))
     checks = []
     # Planted ends are told apart by everybody: they say nothing of how far people agree, and take no rank.
@@ -320,15 +317,15 @@ def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
         counts, points = agreement.count_table(outputs, shared["rating"].to_numpy(float))
         checks.append(
             agreement.krippendorff_alpha(
-                counts, points, level=level, rng=_rng(attrs, "alpha", *what),
+                counts, points, level=level, rng=context.rng("alpha", *what),
                 level_of_measurement="ordinal" if one.scale.kind == "likert" else "interval", unit="output",
             )
         )  # fmt: skip
         table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
         checks.append(
             agreement.split_half_reliability(
-                table.to_numpy(float), level=level, rng=_rng(attrs, "halves", *what), unit="output",
-                resamples=min(999, attrs["resamples"]),
+                table.to_numpy(float), level=level, rng=context.rng("halves", *what), unit="output",
+                resamples=min(999, context.resamples),
             )
         )  # fmt: skip
     if len(rows):
@@ -342,7 +339,7 @@ def _about_question(one: Ratings, attrs: Mapping[str, Any]) -> list[Block]:
         )  # fmt: skip
     ranked = ranks.rank_sets_of_rows(
         *(judged_rows[name].to_numpy(kind) for name, kind in (("rating", float), ("annotator", object), ("system", object))), level=level,
-        resamples=attrs["resamples"], rng=_rng(attrs, "ranks", *what),
+        resamples=context.resamples, rng=context.rng("ranks", *what),
     )  # fmt: skip
     return [
         Block("rating.means", f"Mean rating of each system ({one.title})", "recommended", estimates=means,
@@ -371,20 +368,3 @@ def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estima
     return replace(mean, settings=settings, warnings=tuple(kept))
 
 
-def _named(estimate: "Estimate", compared: Comparison, key: str, scored: str = "") -> "Estimate":
-    about = {"contrast": compared.as_dict(), "key": key} | ({"scored": scored} if scored else {})
-    return replace(estimate, settings={**estimate.settings, **about})
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "rating", *what)
-
-
-@register
-class RatingAnalysis(ProtocolAnalysis):
-    slug = "rating"
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)

@@ -3,12 +3,13 @@
 Source: Ethayarajh and Jurafsky 2022, section 4, point 2; equation (1) for the expected expected utility (EEU).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
 from analysis.comparisons import Comparison, judged, not_side_by_side
+from analysis.context import Context
 from analysis.references import Ends
 
 if TYPE_CHECKING:
@@ -90,8 +91,7 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
         "open": f"It remains open whether {x} or {y} has the higher expected utility{about}.",
         "what": f"EEU of {x} less that of {y}", "symbol": "Δ EEU", "kind": "number",
     }  # fmt: skip
-    settings = {**estimate.settings, "contrast": compared.as_dict(), "key": UTILITY, "null": 0.0, "words": claims}
-    return replace(estimate, settings=settings)
+    return compared.named(estimate, UTILITY, null=0.0, words=claims)
 
 
 def _flags(one: Utilities) -> tuple[Any, ...]:
@@ -105,12 +105,12 @@ def _flags(one: Utilities) -> tuple[Any, ...]:
 
 
 def blocks(
-    found: Sequence[Utilities], compared: Iterable[tuple[Comparison, Utilities]], ends: Ends, attrs: Mapping[str, Any]
+    found: Sequence[Utilities], compared: Iterable[tuple[Comparison, Utilities]], ends: Ends, context: Context
 ) -> list[Block]:
     """EEU of each system for each question, who had no scale, and the differences that a contrast names."""
     estimates, rows, people = [], [], []
     for one in found:
-        for system, estimate in _of_systems(one, ends, attrs["level"]):
+        for system, estimate in _of_systems(one, ends, context.level):
             estimates.append(estimate)
             interval = estimate.interval
             rows.append(
@@ -128,8 +128,7 @@ def blocks(
                 "who": ", ".join(str(name) for names in gone.values() for name in sorted(names)),
             }
         )  # fmt: skip
-    pairs = [(about, difference(one, about, attrs["level"])) for about, one in compared]
-    results = judged(pairs, "rating.utility", attrs["star_scheme"])
+    pairs = [(about, difference(one, about, context.level)) for about, one in compared]
     tables = [
         {
             "name": "utilities", "title": "Expected utility of each system", "place": "sure", "rows": rows,
@@ -150,7 +149,7 @@ def blocks(
     return [
         Block("rating.utility", "Expected utility between the references", "recommended", estimates=tuple(estimates), tables=tables),
         Block("rating.utility_difference", "Difference of expected utilities", "recommended",
-              estimates=tuple(results[about.key] for about, _ in pairs)),
+              estimates=judged(pairs, "rating.utility", context.star_scheme)),
     ]  # fmt: skip
 
 

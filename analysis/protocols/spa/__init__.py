@@ -1,17 +1,17 @@
 """What SPA answers say: each pair, both orders, the coherence of pairs, a ranking; ``paper`` and ``recommended`` apart.
 
-The frame holds one row a directed answer on 0..1. ``is_kept`` marks the annotators of the recommended estimates (rules that look
-at no outcome), ``is_kept_paper`` those of the paper's; ``kept:<rule>`` what each rule would keep. ``frame.attrs`` holds the seed.
+A row is a directed answer on 0..1.
 
 Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
-from analysis.comparisons import Comparison, judged
+from analysis.comparisons import judged
+from analysis.context import Context
 
 from .. import ProtocolAnalysis, register
 from .answers import ESTIMAND, Answers, answers_of
@@ -19,48 +19,50 @@ from .criteria import drivers_block
 
 if TYPE_CHECKING:
     import numpy as np
-    from pandas import DataFrame
 
     from analysis.stats.results import Estimate
 
 RULE = "kept:"
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all SPA sections of a study; families run over all of them."""
-    answers = [one for section in sections for one in [answers_of(frame, section)] if one.comparisons]
-    if not answers:
-        return []
-    attrs = frame.attrs
-    found = [_pairs(one, attrs) for one in answers]
-    recommended = _judged([pairs for pairs, _ in found], answers, attrs, "recommended")
-    paper = _judged([pairs for _, pairs in found], answers, attrs, "paper")
-    blocks = [
-        Block("spa.pairs", "Stated chance that x is better than y", "recommended", estimates=tuple(recommended),
-              note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %."),
-        Block("spa.pairs", "Stated chance that x is better than y, as in the paper", "paper", estimates=tuple(paper),
-              note="The order named in the comparison alone, after all primary rules; t test against 50 %."),
-    ]  # fmt: skip
-    blocks += [block for one in answers for block in _about_section(one, attrs)]
-    kept = [one.chosen(one.people["is_kept"].to_numpy(bool)) for one in answers]
-    if (drivers := drivers_block(kept, attrs)) is not None:
-        blocks.append(drivers)
-    if len(answers) > 1:
-        blocks += _exposures(answers, attrs)
-    return blocks
+@register
+class SPAAnalysis(ProtocolAnalysis):
+    slug = "spa"
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all SPA sections of a study; families run over all of them."""
+        answers = [one for section in context.sections for one in [answers_of(context.rows, section)] if one.comparisons]
+        if not answers:
+            return []
+        found = [_pairs(one, context) for one in answers]
+        recommended = _judged([pairs for pairs, _ in found], answers, context, "recommended")
+        paper = _judged([pairs for _, pairs in found], answers, context, "paper")
+        blocks = [
+            Block("spa.pairs", "Stated chance that x is better than y", "recommended", estimates=recommended,
+                  note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %."),
+            Block("spa.pairs", "Stated chance that x is better than y, as in the paper", "paper", estimates=paper,
+                  note="The order named in the comparison alone, after all primary rules; t test against 50 %."),
+        ]  # fmt: skip
+        blocks += [block for one in answers for block in _about_section(one, context)]
+        kept = [one.chosen(one.people["is_kept"].to_numpy(bool)) for one in answers]
+        if (drivers := drivers_block(kept, context)) is not None:
+            blocks.append(drivers)
+        if len(answers) > 1:
+            blocks += _exposures(answers, context)
+        return blocks
 
 
-def _pairs(one: Answers, attrs: Mapping[str, Any]) -> tuple[list["Estimate"], list["Estimate"]]:
+def _pairs(one: Answers, context: Context) -> tuple[list["Estimate"], list["Estimate"]]:
     """The recommended and the paper's estimate of each comparison, not yet adjusted."""
     import numpy as np
 
     from analysis.stats import equivalence, spa
 
     kept = one.chosen(one.people["is_kept"].to_numpy(bool))
-    level = attrs["level"]
+    level = context.level
     shared = spa.pairs_recommended(
-        kept.xy, kept.yx, names=kept.names, batches=kept.people["batch"].to_numpy(), tau=attrs["tau"],
-        level=level, resamples=attrs["resamples"], rng=_rng(attrs, "pairs", one.section.position),
+        kept.xy, kept.yx, names=kept.names, batches=kept.people["batch"].to_numpy(), tau=context.tau,
+        level=level, resamples=context.resamples, rng=context.rng("pairs", one.section.position),
     )  # fmt: skip
     values = spa.combined(kept.xy, kept.yx)
     recommended = []
@@ -73,31 +75,30 @@ def _pairs(one: Answers, attrs: Mapping[str, Any]) -> tuple[list["Estimate"], li
                 analysis="spa.pair.equivalence", estimand=estimate.estimand,
             )  # fmt: skip
             estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
-        recommended.append(_named(estimate, compared))
+        recommended.append(compared.named(estimate, ESTIMAND))
     kept = one.chosen(one.people["is_kept_paper"].to_numpy(bool))
     paper = []
     for column, compared in enumerate(one.comparisons):
         asked, estimand = kept.xy[:, column], None
         if np.isnan(one.xy[:, column]).all() and not np.isnan(one.yx[:, column]).all():
             asked, estimand = 100 - kept.yx[:, column], "1 - mean over annotators of P[y > x], asked with y named first"
-        estimate = spa.pair_paper(asked, is_after_tau=attrs["is_after_tau"], level=level)
-        paper.append(_named(replace(estimate, estimand=estimand) if estimand else estimate, compared))
+        estimate = spa.pair_paper(asked, is_after_tau=context.is_after_tau, level=level)
+        paper.append(compared.named(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
     return recommended, paper
 
 
 def _judged(
-    found: Sequence[Sequence["Estimate"]], answers: Sequence[Answers], attrs: Mapping[str, Any], mode: str
-) -> list["Estimate"]:
+    found: Sequence[Sequence["Estimate"]], answers: Sequence[Answers], context: Context, mode: str
+) -> tuple["Estimate", ...]:
     found_of = [
         (compared, estimate)
         for one, pairs in zip(answers, found, strict=True)
         for compared, estimate in zip(one.comparisons, pairs, strict=True)
     ]
-    results = judged(found_of, f"spa.{mode}", attrs["star_scheme"])
-    return [results[compared.key] for compared, _ in found_of]
+    return judged(found_of, f"spa.{mode}", context.star_scheme)
 
 
-def _about_section(one: Answers, attrs: Mapping[str, Any]) -> list[Block]:
+def _about_section(one: Answers, context: Context) -> list[Block]:
     """Order symmetry, coherence and ranking of one section, and what each exclusion rule does to it."""
     from analysis.stats import spa
 
@@ -105,30 +106,30 @@ def _about_section(one: Answers, attrs: Mapping[str, Any]) -> list[Block]:
     values = spa.combined(kept.xy, kept.yx)
     where = one.section.position
     title = f"section {where}, m = {one.section.m}"
-    level = attrs["level"]
+    level = context.level
     symmetry = tuple(
-        _named(spa.order_symmetry(kept.xy[:, column], kept.yx[:, column], level=level), compared)
+        compared.named(spa.order_symmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
         for column, compared in enumerate(one.comparisons)
     )
     asymmetry = tuple(
-        _named(spa.tau_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), compared)
+        compared.named(spa.tau_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
         for column, compared in enumerate(one.comparisons)
     )
     blocks = [
         Block("spa.order", f"Gap between the two orders of naming ({title})", "recommended", estimates=symmetry,
               note="p_xy + p_yx - 1, before any rule that looks at sums. Above 0: whoever is named first gains."),
         Block("spa.tau", f"Whether leaving out by tau would move the estimate ({title})", "recommended", estimates=asymmetry),
-        _before_after(one, title, attrs),
+        _before_after(one, title, context),
     ]  # fmt: skip
     for criterion in dict.fromkeys(compared.criterion for compared in one.comparisons):
         columns = [n for n, compared in enumerate(one.comparisons) if compared.criterion == criterion]
         has_others = any(compared.criterion for compared in one.comparisons)
         about = f"{title}, {criterion or 'overall'}" if has_others else title
-        blocks += _structure(kept, values, columns, about, attrs)
+        blocks += _structure(kept, values, columns, about, context)
     return [block for block in blocks if block.estimates]
 
 
-def _before_after(one: Answers, title: str, attrs: Mapping[str, Any]) -> Block:
+def _before_after(one: Answers, title: str, context: Context) -> Block:
     """Each rule alone, and all primary ones together: the mean after less the mean before, the annotators resampled."""
     from analysis.stats import basic, spa
 
@@ -139,17 +140,17 @@ def _before_after(one: Answers, title: str, attrs: Mapping[str, Any]) -> Block:
     masks["all primary rules"] = one.people["is_kept_paper"].to_numpy(bool)
     values = spa.combined(one.xy, one.yx)
     changes = spa.before_after(
-        values, masks, names=one.names, level=attrs["level"], resamples=attrs["resamples"],
-        rng=_rng(attrs, "before_after", one.section.position),
+        values, masks, names=one.names, level=context.level, resamples=context.resamples,
+        rng=context.rng("before_after", one.section.position),
     )  # fmt: skip
     estimates = []
     for rule, mask in masks.items():
         for column, compared in enumerate(one.comparisons):
-            change = _named(changes[rule][compared.key], compared)
+            change = compared.named(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
                 # Different people, so an ordinary comparison of two groups is right here.
                 against = basic.welch(
-                    values[~mask, column], values[mask, column], analysis="spa.excluded_against_kept", level=attrs["level"],
+                    values[~mask, column], values[mask, column], analysis="spa.excluded_against_kept", level=context.level,
                     estimand="mean of those left out - mean of those kept",
                 )  # fmt: skip
                 change = replace(change, sensitivity=(against,))
@@ -160,7 +161,7 @@ def _before_after(one: Answers, title: str, attrs: Mapping[str, Any]) -> Block:
     )  # fmt: skip
 
 
-def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs: Mapping[str, Any]) -> list[Block]:
+def _structure(kept: Answers, values, columns: Sequence[int], title: str, context: Context) -> list[Block]:
     """Coherence of the pairs, ranking of the systems and reliability, on one criterion."""
     import numpy as np
 
@@ -174,10 +175,10 @@ def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs:
     pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
     table = values[:, columns]
     what = (kept.section.position, chosen[0].criterion)
-    common = {"level": attrs["level"], "resamples": attrs["resamples"]}
+    common = {"level": context.level, "resamples": context.resamples}
     blocks = []
     if len(systems) > 2:
-        found = coherence.coherence(table, pairs, n_systems=len(systems), rng=_rng(attrs, "coherence", *what), **common)
+        found = coherence.coherence(table, pairs, n_systems=len(systems), rng=context.rng("coherence", *what), **common)
         cycles = [" > ".join(systems[n] for n in (*cycle, cycle[0])) for cycle in found.cycles]
         sums = tuple(_with(total, systems=systems) for total in found.cycle_sums)
         blocks.append(
@@ -195,9 +196,9 @@ def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs:
             people.append(np.flatnonzero(here))
     given, people = np.concatenate(given), np.concatenate(people)
     first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    fit = fractional_bradley_terry(first, second, given, people, n_systems=len(systems), level=attrs["level"])
+    fit = fractional_bradley_terry(first, second, given, people, n_systems=len(systems), level=context.level)
     framed = fractional_bradley_terry(
-        first, second, given, people, n_systems=len(systems), framing=True, level=attrs["level"]
+        first, second, given, people, n_systems=len(systems), framing=True, level=context.level
     )
     strengths = [
         replace(
@@ -221,9 +222,9 @@ def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs:
     )  # fmt: skip
     reliability = agreement.split_half_reliability(
         table,
-        level=attrs["level"],
-        resamples=min(999, attrs["resamples"]),
-        rng=_rng(attrs, "halves", *what),
+        level=context.level,
+        resamples=min(999, context.resamples),
+        rng=context.rng("halves", *what),
         unit="pair",
     )
     blocks.append(
@@ -234,7 +235,7 @@ def _structure(kept: Answers, values, columns: Sequence[int], title: str, attrs:
     return blocks
 
 
-def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Block]:
+def _exposures(answers: Sequence[Answers], context: Context) -> list[Block]:
     """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
     from analysis.stats import multiplicity
     from analysis.stats.exposure import m_exposure
@@ -253,7 +254,7 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
         if len(by_m) < 2:
             continue
         xy, yx = _by_person([by_m[m] for m in sorted(by_m)])
-        found = m_exposure(xy, yx, levels=sorted(by_m), level=attrs["level"])
+        found = m_exposure(xy, yx, levels=sorted(by_m), level=context.level)
         about = {"x": x, "y": y, "criterion": criterion}
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
@@ -271,7 +272,7 @@ def _exposures(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> list[Blo
     if not steps:
         return []
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
-    judged = multiplicity.adjusted(steps, family, star_scheme=attrs["star_scheme"])
+    judged = multiplicity.adjusted(steps, family, star_scheme=context.star_scheme)
     return [
         Block("spa.exposure_levels", "The stated chance by what was seen", "recommended", estimates=tuple(levels),
               note="Conviction (the distance from 50 %) is not tested: noise alone inflates it."),
@@ -300,24 +301,5 @@ def _by_person(seen: Sequence[tuple[Answers, int, bool]]) -> tuple["np.ndarray",
     return both[0], both[1]
 
 
-def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":
-    """The estimate with the comparison it is about among its settings, where the report's tables look for it."""
-    return _with(estimate, contrast=compared.as_dict(), key=ESTIMAND)
-
-
 def _with(estimate: "Estimate", **settings: Any) -> "Estimate":
     return replace(estimate, settings={**estimate.settings, **settings})
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "spa", *what)
-
-
-@register
-class SPAAnalysis(ProtocolAnalysis):
-    slug = "spa"
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)

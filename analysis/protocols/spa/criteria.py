@@ -5,11 +5,12 @@ Criteria are questions of their own and are never averaged; this describes which
 Source: Ethayarajh and Jurafsky 2022, Limitations, point 3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
+from analysis.context import Context
 
 from .answers import Answers
 
@@ -22,12 +23,12 @@ FEWEST = 2
 NAME = "spa.drivers"
 
 
-def drivers_block(answers: Sequence[Answers], attrs: Mapping[str, Any]) -> Block | None:
+def drivers_block(answers: Sequence[Answers], context: Context) -> Block | None:
     """One block for all sections with an overall question and criteria; None where there is no such section.
 
     ``answers``: those who are kept for the recommended estimates.
     """
-    found = [(one, _drivers(one, attrs["level"])) for one in answers if _has_both(one)]
+    found = [(one, _drivers(one, context.level)) for one in answers if _has_both(one)]
     if not found:
         return None
     rows = [row for one, mine in found for row in _rows(one, mine)]

@@ -1,18 +1,20 @@
 """What two choices say: which system is chosen, by what rule that was decided, what it cost, and how far people agree.
 
-Everything comes from the labels that were planned (``frame.attrs["claims"]``), so that a label which was not given is seen too. The
-frame itself says whom the rules keep. Third labels (max three) belong to items in disagreement: they count for the items' answers and
+Everything comes from the labels that were planned (``Context.claims``), so that a label which was not given is seen too. The
+rows say whom the rules keep. Third labels (max three) belong to items in disagreement: they count for the items' answers and
 for agreement, and for no share.
 
 Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound on the items' answers, in both readings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
+from analysis.claims import Claims
 from analysis.comparisons import Comparison, judged
+from analysis.context import Context
 from studies.protocols.two_choice import PREFERENCE, settings_of
 
 from .. import Look, ProtocolAnalysis, register
@@ -58,32 +60,41 @@ class Compared:
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
 
-def analyse(frame: "DataFrame", sections: Sequence[Any]) -> list[Block]:
-    """Blocks for all sections of two choices; families run over all of them."""
-    claims, attrs = frame.attrs.get("claims"), frame.attrs
-    if claims is None or not len(claims.rows):
-        return []
-    found = [one for section in sections for one in _compared(frame, claims, section, attrs)]
-    recommended = [(one.comparison, _recommended(one, attrs)) for one in found]
-    blocks = [
-        Block("choice.preference", "Share of choices for x", "recommended", estimates=_judged(recommended, found, attrs),
-              note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
-                   "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand."),
-        Block("choice.preference", "Share of items on which x was chosen, as in the paper", "paper",
-              estimates=tuple(_named(_paper(one), one.comparison) for one in found),
-              note="One answer an item by the labelling strategy, Hoeffding's bound after each. First crossing is what a running study can "
-                   "use; the crossing that stays to the end is what the paper's tables hold. Neither keeps its error at so many looks."),
-    ]  # fmt: skip
-    for one in found:
-        blocks += _about(one, attrs)
-    for section in sections:
-        blocks += _ranking([one for one in found if one.section == section], attrs)
-    return [block for block in blocks if block.estimates]
+@register
+class TwoChoiceAnalysis(ProtocolAnalysis):
+    slug = "two_choice"
+    reads_claims = True
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all sections of two choices; families run over all of them."""
+        claims = context.claims
+        if claims is None or not len(claims.rows):
+            return []
+        found = [one for section in context.sections for one in _compared(context, claims, section)]
+        recommended = [(one.comparison, _recommended(one, context)) for one in found]
+        blocks = [
+            Block("choice.preference", "Share of choices for x", "recommended", estimates=_judged(recommended, found, context),
+                  note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
+                       "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand."),
+            Block("choice.preference", "Share of items on which x was chosen, as in the paper", "paper",
+                  estimates=tuple(one.comparison.named(_paper(one), PREFERENCE) for one in found),
+                  note="One answer an item by the labelling strategy, Hoeffding's bound after each. First crossing is what a running study can "
+                       "use; the crossing that stays to the end is what the paper's tables hold. Neither keeps its error at so many looks."),
+        ]  # fmt: skip
+        for one in found:
+            blocks += _about(one, context)
+        for section in context.sections:
+            blocks += _ranking([one for one in found if one.section == section], context)
+        return [block for block in blocks if block.estimates]
+
+    def looks(self, claims: Claims, section: Any, seed: str = "") -> list[Look]:
+        return looks(claims, section, seed)
 
 
-def _compared(frame: "DataFrame", claims: Any, section: Any, attrs: Mapping[str, Any]) -> list[Compared]:
-    kept, paper = (set(frame.loc[frame[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper"))
-    said = {look.name: look for look in looks(claims, section, attrs["seed"])}
+def _compared(context: Context, claims: Claims, section: Any) -> list[Compared]:
+    rows = context.rows
+    kept, paper = (set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper"))
+    said = {look.name: look for look in looks(claims, section, context.seed)}
     mine = claims.rows[claims.rows["section"] == section.position]
     n_submitted = mine.loc[mine["is_submitted"] & ~mine["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(mine["pair"])) if pair.count("\x1f") == 1]
@@ -102,9 +113,9 @@ def _compared(frame: "DataFrame", claims: Any, section: Any, attrs: Mapping[str,
     return found
 
 
-def _recommended(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+def _recommended(one: Compared, context: Context) -> "Estimate":
     """What the anytime-valid rule says, where the study had one; the fixed-n test beside it, else alone."""
-    fixed = _fixed_n(one, attrs)
+    fixed = _fixed_n(one, context)
     if one.look is None or one.look.rule != "anytime" or one.look.estimate is None:
         return fixed
     look, estimate = one.look, one.look.estimate
@@ -126,13 +137,13 @@ def _is_spent(one: Compared) -> bool:
     return bool(target and one.n_submitted >= target)
 
 
-def _fixed_n(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
+def _fixed_n(one: Compared, context: Context) -> "Estimate":
     """x's share at an n fixed beforehand: a tie counts half, "cannot judge" is left out."""
     from analysis.stats import basic, choice, equivalence
 
     rows = one.shares[one.shares["value"].notna()]
     values, people = rows["value"].to_numpy(float), rows["annotator"].to_numpy(object)
-    margin, level = one.comparison.margin, attrs["level"]
+    margin, level = one.comparison.margin, context.level
     n_ties = int((rows["value"] == 0.5).sum())
     means = rows.groupby("annotator", sort=True)["value"].mean().to_numpy(float)
     if n_ties == 0:
@@ -159,7 +170,7 @@ def _fixed_n(one: Compared, attrs: Mapping[str, Any]) -> "Estimate":
 
 
 def _judged(
-    found: Sequence[tuple[Comparison, "Estimate"]], compared: Sequence[Compared], attrs: Mapping[str, Any]
+    found: Sequence[tuple[Comparison, "Estimate"]], compared: Sequence[Compared], context: Context
 ) -> tuple["Estimate", ...]:
     """Fixed-n estimates with p-values adjusted over each family; sequential ones were tested at a divided level already."""
     sequential = {
@@ -167,8 +178,9 @@ def _judged(
     }
     results = {one.key: estimate for one, estimate in found if one.key in sequential}
     others = [(one, estimate) for one, estimate in found if one.key not in sequential]
-    results |= judged(others, "choice.preference", attrs["star_scheme"])
-    return tuple(_named(results[one.key], one) for one, _ in found)
+    adjusted = judged(others, "choice.preference", context.star_scheme)
+    results |= {one.key: estimate for (one, _), estimate in zip(others, adjusted, strict=True)}
+    return tuple(one.named(results[one.key], PREFERENCE) for one, _ in found)
 
 
 def _is_sequential(estimate: "Estimate") -> bool:
@@ -199,19 +211,19 @@ def _paper(one: Compared) -> "Estimate":
     return replace(first, estimand=words, warnings=(*first.warnings, *warnings), sensitivity=(stays,))
 
 
-def _about(one: Compared, attrs: Mapping[str, Any]) -> list[Block]:
+def _about(one: Compared, context: Context) -> list[Block]:
     """What the decision cost, and what the labels are like."""
     title = _title(one)
     where = one.section.position
     return [
         Block("choice.effort", f"Labels paid ({title})", "recommended", estimates=_spent(one),
               verdict={"section": where, "decided": _decided(one)}),
-        *_replayed(one, title, attrs),
+        *_replayed(one, title, context),
         Block("choice.agreement", f"Agreement, by side of the screen and by system ({title})", "recommended",
-              estimates=_agreement(one, attrs),
+              estimates=_agreement(one, context),
               note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
                    "system falls although nobody disagrees more. The paper prints kappa by side."),
-        Block("choice.position", f"Whether the side mattered ({title})", "recommended", estimates=_position(one, attrs)),
+        Block("choice.position", f"Whether the side mattered ({title})", "recommended", estimates=_position(one, context)),
     ]  # fmt: skip
 
 
@@ -269,10 +281,10 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
                 settings={"rule": one.look.rule}, detail={"stopped_at": one.look.stopped_at, "of": one.look.unit}, **common,
             )
         )  # fmt: skip
-    return tuple(_named(estimate, one.comparison) for estimate in made)
+    return tuple(one.comparison.named(estimate, PREFERENCE) for estimate in made)
 
 
-def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block]:
+def _replayed(one: Compared, title: str, context: Context) -> list[Block]:
     """What each labelling strategy would have paid, drawing among the labels that are there.
 
     All on the same items, as in the paper: those with enough labels for the most demanding strategy that half of the items allow.
@@ -299,7 +311,7 @@ def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
-            rng = _rng(attrs, "replay", one.comparison.key, name, workers, mode)
+            rng = context.rng("replay", one.comparison.key, name, workers, mode)
             effort = choice.resampled_effort(
                 wins[enough], given[enough], strategy, rule=rule, reading=reading, runs=RUNS, rng=rng
             )
@@ -309,7 +321,7 @@ def _replayed(one: Compared, title: str, attrs: Mapping[str, Any]) -> list[Block
                 if name == "majority"
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
-            both[mode].append(_named(replace(summary, settings={**summary.settings, "system": words}), one.comparison))
+            both[mode].append(one.comparison.named(replace(summary, settings={**summary.settings, "system": words}), PREFERENCE))
     note = "Labels to the decision of the paper's bound, each strategy replayed on the same items; the interval is about these items."
     return [
         Block("choice.replay", f"Labelling effort of each strategy ({title})", mode, estimates=tuple(found), note=note)
@@ -325,7 +337,7 @@ def _places(rows: "DataFrame"):
     return np.where(np.isin(value, (0.0, 1.0)), np.where(value == 1, is_first, ~is_first), np.nan).astype(float)
 
 
-def _agreement(one: Compared, attrs: Mapping[str, Any]) -> tuple["Estimate", ...]:
+def _agreement(one: Compared, context: Context) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
     # A third label is asked for where two differ, and agrees with one of them: with it strangers who throw coins would agree.
@@ -336,7 +348,7 @@ def _agreement(one: Compared, attrs: Mapping[str, Any]) -> tuple["Estimate", ...
         return ()
     found = choice.choice_agreement(
         rows["value"].to_numpy(float), _places(rows), rows["item"].to_numpy(object), rows["annotator"].to_numpy(object),
-        level=attrs["level"], resamples=min(999, attrs["resamples"]), rng=_rng(attrs, "agreement", one.comparison.key),
+        level=context.level, resamples=min(999, context.resamples), rng=context.rng("agreement", one.comparison.key),
     )  # fmt: skip
     shares = {
         "observed_by_side": found.percent_agreement_position, "observed_by_system": found.percent_agreement_system,
@@ -347,24 +359,24 @@ def _agreement(one: Compared, attrs: Mapping[str, Any]) -> tuple["Estimate", ...
         ("Gwet's AC1 by side of the screen", found.ac1_position), ("Gwet's AC1 by system", found.ac1_system),
     )  # fmt: skip
     return tuple(
-        _named(replace(estimate, estimand=words, detail={**estimate.detail, **shares}), one.comparison)
+        one.comparison.named(replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE)
         for words, estimate in coded
     )
 
 
-def _position(one: Compared, attrs: Mapping[str, Any]) -> tuple["Estimate", ...]:
+def _position(one: Compared, context: Context) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
     rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
     if not len(rows):
         return ()
     found = choice.position_effect(
-        rows["value"].to_numpy(float), _places(rows), rows["annotator"].to_numpy(object), level=attrs["level"]
+        rows["value"].to_numpy(float), _places(rows), rows["annotator"].to_numpy(object), level=context.level
     )
-    return (_named(found, one.comparison),)
+    return (one.comparison.named(found, PREFERENCE),)
 
 
-def _ranking(found: Sequence[Compared], attrs: Mapping[str, Any]) -> list[Block]:
+def _ranking(found: Sequence[Compared], context: Context) -> list[Block]:
     """Strengths of three systems or more, each question apart; with ties Davidson's model, without Bradley and Terry's."""
     import numpy as np
 
@@ -384,7 +396,7 @@ def _ranking(found: Sequence[Compared], attrs: Mapping[str, Any]) -> list[Block]
         people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
         if not len(outcomes):
             continue
-        fit = davidson(first, second, outcomes, people, n_systems=len(systems), level=attrs["level"])
+        fit = davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
         strengths = [
             replace(
                 one,
@@ -409,25 +421,3 @@ def _ranking(found: Sequence[Compared], attrs: Mapping[str, Any]) -> list[Block]
                   note="Strengths in log-odds, their sum 0, annotators as clusters. Ties are part of the model (Davidson's).")
         )  # fmt: skip
     return blocks
-
-
-def _named(estimate: "Estimate", compared: Comparison) -> "Estimate":
-    return replace(estimate, settings={**estimate.settings, "contrast": compared.as_dict(), "key": PREFERENCE})
-
-
-def _rng(attrs: Mapping[str, Any], *what: Any):
-    from analysis.stats.seeds import generator
-
-    return generator(attrs["seed"], "two_choice", *what)
-
-
-@register
-class TwoChoiceAnalysis(ProtocolAnalysis):
-    slug = "two_choice"
-    reads_claims = True
-
-    def analyse(self, frame, sections):
-        return analyse(frame, sections)
-
-    def looks(self, claims, section, seed=""):
-        return looks(claims, section, seed)

@@ -266,7 +266,7 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     from analysis.frames import assignments_frame, responses_frame
     from analysis.material import material_of
 
-    flags = failed_review(material_of(study, responses_frame(study), assignments_frame(study)))
+    flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert (
         flags.states[items[0].assignment_id] == FAIL and flags.evidence[items[1].assignment_id] == "reviewed: Mismatch"
     )
@@ -308,7 +308,7 @@ def test_work_that_nobody_reviewed_is_unknown(study):
     from analysis.frames import assignments_frame, responses_frame
     from analysis.material import material_of
 
-    flags = failed_review(material_of(study, responses_frame(study), assignments_frame(study)))
+    flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert set(flags.states.values()) == {UNKNOWN}
 
 

@@ -5,18 +5,16 @@ import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.protocols.humanlike import analyse
 from analysis.protocols.humanlike.judgements import Cell, judgements_of
 from analysis.report import block_as_dict
 from analysis.sentences import conclusions
 from analysis.stats.generators import human_like_ratings
 from analysis.tables import of_blocks
 from studies.models import Contrast
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_humanlike, humanlike_draft
 
 pytestmark = pytest.mark.django_db
-
-ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
 
 
 def live(study):
@@ -46,7 +44,6 @@ def made(study, truths, n=130, each=5, seed=0):
         drawn = human_like_ratings(n, each, d_prime=d, criterion=c, n_texts=100, annotator_sd=0.2, text_sd=0.2, rng=rng)
         rows += rows_of(study, arm, drawn.ratings[0], drawn.texts, drawn.is_machine, section, 1000 * number)
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame, [section]
 
 
@@ -67,13 +64,12 @@ def small():
         study, "news gpt3 none", [[1, 4, 3], [2, 3, 1]], [[0, 1, 2], [0, 1, 2]], [False, True, False], section
     )
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame, section
 
 
 def test_the_papers_columns_by_hand(small):
     frame, section = small
-    (row,) = table(analyse(frame, [section]), "paper_table_1")["rows"]
+    (row,) = table(analysed("humanlike", frame, [section]), "paper_table_1")["rows"]
     # Person 1: right, right, wrong; person 2: right on all three. Of 6 answers 3 say machine, 2 of them rightly.
     assert row["accuracy"] == pytest.approx((2 / 3 + 1) / 2) and row["overall"] == row["accuracy"]
     assert (row["precision"], row["recall"], row["f1"]) == (pytest.approx(2 / 3), 1.0, pytest.approx(0.8))
@@ -83,7 +79,7 @@ def test_the_papers_columns_by_hand(small):
 
 def test_one_domain_is_not_told_twice(small):
     frame, section = small
-    blocks = analyse(frame, [section])
+    blocks = analysed("humanlike", frame, [section])
     assert [row["domain"] for row in table(blocks, "detection")["rows"]] == ["all"]
     assert [one["title"] for b in blocks for one in b.series if one.get("kind") == "bars"] == [
         "Texts right: gpt3, none"
@@ -92,7 +88,7 @@ def test_one_domain_is_not_told_twice(small):
 
 def test_the_histogram_counts_people_by_texts_right(small):
     frame, section = small
-    figures = [one for b in analyse(frame, [section]) for one in b.series if one.get("kind") == "bars"]
+    figures = [one for b in analysed("humanlike", frame, [section]) for one in b.series if one.get("kind") == "bars"]
     counts = {row["label"]: row["estimate"] for row in figures[0]["rows"] if row["series"] == "annotators"}
     assert counts == {"0 of 3 right": 0, "1 of 3 right": 0, "2 of 3 right": 1, "3 of 3 right": 1}
     guessing = [row["estimate"] for row in figures[0]["rows"] if row["series"] == "by guessing"]
@@ -104,7 +100,7 @@ def test_every_planned_cell_is_there_answered_or_not():
     frame, (section,) = made(study, {"news gpt3 none": (1, 0)}, n=20)
     one = judgements_of(frame, section)
     assert len(one.cells) == 8 and len(one.wholes) == 4 and one.reference("gpt2") == "none"
-    blocks = analyse(frame, [section])
+    blocks = analysed("humanlike", frame, [section])
     rows = {(r["model"], r["condition"], r["domain"]): r for r in table(blocks, "detection")["rows"]}
     assert len(rows) == 12 and rows["gpt2", "none", "news"]["d"] is None and rows["gpt2", "none", "news"]["reason"]
     chance = block(blocks, "humanlike.paper", "paper").estimates[0].test
@@ -122,8 +118,7 @@ def test_each_section_has_families_and_tables_of_its_own():
         for section in (first, second):
             rows += rows_of(study, arm.name, *said, section, 1000 * number)
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
-    found = analyse(frame, [first, second])
+    found = analysed("humanlike", frame, [first, second])
     places = {}
     for block in found:
         for test in (estimate.test for estimate in block.estimates):
@@ -140,18 +135,18 @@ def test_known_sensitivity_and_leaning_come_out():
         "news gpt2 none": (1.0, 0.0), "stories gpt2 none": (1.0, 0.0), "news gpt3 none": (0.0, 0.5), "stories gpt3 none": (0.0, 0.5),
     }  # fmt: skip
     frame, sections = made(study, truths, n=200)
-    rows = {(r["model"], r["domain"]): r for r in table(analyse(frame, sections), "detection")["rows"]}
+    rows = {(r["model"], r["domain"]): r for r in table(analysed("humanlike", frame, sections), "detection")["rows"]}
     old, new = rows["gpt2", "all"], rows["gpt3", "all"]
     assert old["d_interval"][0] < 0.96 < old["d_interval"][1] and old["d_p"] < 0.001
     assert new["d_interval"][0] < 0 < new["d_interval"][1] and new["d_p"] > 0.05
     assert new["c_interval"][0] < 0.48 < new["c_interval"][1] and abs(old["c"]) < 0.15
     assert old["auc"] > 0.7 and new["accuracy"] == pytest.approx(0.5, abs=0.05) and 0.02 < new["detectable"] < 0.15
     # Two machines in the family: the departure that the first step of Holm finds.
-    for estimate in block(analyse(frame, sections), "humanlike.detection").estimates:
+    for estimate in block(analysed("humanlike", frame, sections), "humanlike.detection").estimates:
         if estimate.analysis == "humanlike.accuracy":
             n = 2 if estimate.settings["domain"] == "all" else 4
             assert estimate.detail["detectable"] == pytest.approx(findable(estimate.detail, n), rel=1e-4)
-    paper = table(analyse(frame, sections), "paper_table_1")["rows"]
+    paper = table(analysed("humanlike", frame, sections), "paper_table_1")["rows"]
     assert [row["overall_sign"] for row in paper if row["overall"] is not None] == ["*", ""]
     assert {row["sign"] for row in paper if row["model"] == "gpt2"} == {"*"}
 
@@ -176,7 +171,7 @@ def trained():
 
 def test_a_better_eye_is_told_from_a_readier_answer():
     study, (frame, sections) = trained()
-    blocks = analyse(frame, sections)
+    blocks = analysed("humanlike", frame, sections)
     found = {(r["x"], r["what"]): r for r in table(blocks, "changes")["rows"]}
     assert (
         found["examples", "sensitivity"]["interval"][0] > 0.3
@@ -202,7 +197,7 @@ def test_a_better_eye_is_told_from_a_readier_answer():
 
 def test_the_papers_second_table_and_its_groups():
     study, (frame, sections) = trained()
-    blocks = analyse(frame, sections)
+    blocks = analysed("humanlike", frame, sections)
     rows = table(blocks, "paper_table_2")["rows"]
     assert [row["condition"] for row in rows] == [
         "none",
@@ -234,7 +229,7 @@ def test_the_papers_second_table_and_its_groups():
 
 def test_the_domain_model_tests_whether_training_depends_on_the_domain():
     _, (frame, sections) = trained()
-    rows = table(analyse(frame, sections), "domains")["rows"]
+    rows = table(analysed("humanlike", frame, sections), "domains")["rows"]
     kinds = [row["what"] for row in rows]
     assert kinds.count("mean over domains") == 3 and kinds.count("in the domain") == 6
     (joint,) = [row for row in rows if row["what"].startswith("depends")]
@@ -247,7 +242,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
     Contrast.objects.create(study=study, x=systems["gpt2"], y=systems["gpt3"], expected=">")
     Contrast.objects.create(study=study, estimand="accuracy", role="secondary")
     frame, sections = made(study, {"news gpt2 none": (1.2, 0), "news gpt3 none": (0, 0)}, n=150, seed=7)
-    said = conclusions([block_as_dict(b) for b in analyse(frame, sections)])
+    said = conclusions([block_as_dict(b) for b in analysed("humanlike", frame, sections)])
     assert said[0]["claim"] == "Annotators told machine from human texts better under gpt2 than under gpt3."
     claims = [one["claim"] for one in said[1:]]
     assert (
@@ -258,7 +253,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
 def test_people_left_out_by_rules_that_look_at_outcomes_are_left_out_of_the_paper_alone(small):
     frame, section = small
     frame.loc[frame["annotator"] == "a00001", "is_kept_paper"] = False
-    blocks = analyse(frame, [section])
+    blocks = analysed("humanlike", frame, [section])
     assert table(blocks, "paper_table_1")["rows"][0]["n"] == 1
     assert table(blocks, "detection")["rows"][0]["n"] == 2
 
@@ -267,8 +262,7 @@ def test_people_left_out_by_rules_that_look_at_outcomes_are_left_out_of_the_pape
 def test_hardly_anybody_is_no_error(small, keep):
     frame, section = small
     frame = frame[frame["assignment"] < keep]
-    frame.attrs = ATTRS
-    blocks = analyse(frame, [section])
+    blocks = analysed("humanlike", frame, [section])
     assert table(blocks, "paper_table_1")["rows"][0]["n"] == keep
     for one in blocks:
         block_as_dict(one)
@@ -282,8 +276,7 @@ def test_everybody_of_one_mind_is_no_error():
         for row in rows_of(study, arm, [[1, 1]] * 8, [[0, 1]] * 8, [False, True], section, 100 * n)
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
-    row = table(analyse(frame, [section]), "detection")["rows"][0]
+    row = table(analysed("humanlike", frame, [section]), "detection")["rows"][0]
     assert row["reason"] and row["accuracy"] == 0.5
 
 

@@ -6,17 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.protocols.marks import analyse
 from analysis.report import build_report
 from analysis.simulate import simulate_answers
 from annotators.models import Response
 from studies import lifecycle
 from studies.models import Output, Study
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_marks, draft_study, launched
 
 pytestmark = pytest.mark.django_db
 
-ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
 TEXT = "One is here. Two is “there”! Three is 3.5 m long,\n\nfour, e.g. this one. 五在这里。六也在。"
 
 
@@ -39,7 +38,6 @@ def frame_of(section, judged):
             rows.append(base | {"question": "errors", "choice": category, "value": weight / 100, "part": part})
         rows.append(base | {"question": "score", "choice": "", "value": score / 100, "part": ""})
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame
 
 
@@ -47,12 +45,11 @@ def test_a_batch_that_is_left_out_leaves_nothing_in_what_its_person_said_elsewhe
     section = draft(systems=("alpha", "beta")).sections.get()
     judged = {(person, 1, "alpha"): ([("style", 1, "1")], 50) for person in range(6)}
     frame = frame_of(section, judged)
-    alone = {block.name: block for block in analyse(frame, [section])}
+    alone = {block.name: block for block in analysed("marks", frame, [section])}
     again = frame_of(section, {(n, 1, "alpha"): ([("accuracy", 5, "2")], 20) for n in range(3)})
     again = again.assign(assignment=again["assignment"] + 100, is_kept=False, is_kept_paper=False)
     both = pd.concat([frame, again], ignore_index=True)
-    both.attrs = ATTRS
-    found = {block.name: block for block in analyse(both, [section])}
+    found = {block.name: block for block in analysed("marks", both, [section])}
     assert found.keys() == alone.keys() and found["marks.systems"].estimates[0].estimate == 50
     for name in ("marks.systems", "marks.kinds", "marks.checks", "marks.standard"):
         assert [e.as_dict() for e in found[name].estimates] == [e.as_dict() for e in alone[name].estimates], name
@@ -69,7 +66,7 @@ def test_the_report_counts_by_hand():
         [("accuracy", 5, "0")] * 2 + [("accuracy", 1, "6")],
         10,
     )  # someone whom a primary rule leaves out
-    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    blocks = {block.name: block for block in analysed("marks", frame_of(section, judged), [section])}
     of = {(e.settings["system"], e.settings["measure"]): e for e in blocks["marks.systems"].estimates}
     assert of["beta", "penalty"].estimate == pytest.approx(0.5) and (
         of["beta", "penalty"].n,
@@ -113,7 +110,7 @@ def test_the_interval_of_agreement_is_over_outputs():
         (person, prompt, system): (both if system == "beta" and not (person == 1 and sloppy[prompt]) else [], 50)
         for person in (0, 1) for prompt in range(30) for system in ("alpha", "beta")
     }  # fmt: skip
-    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    blocks = {block.name: block for block in analysed("marks", frame_of(section, judged), [section])}
     marked, _, scores, _ = blocks["marks.checks"].estimates
     said = np.array([[(0.0, 0.0), (1.0, 0.0 if sloppy[n] else 1.0)] for n in range(30)]).reshape(60, 2)
 
@@ -134,9 +131,9 @@ def test_the_interval_of_agreement_is_over_outputs():
 def test_a_report_on_nothing_says_so():
     section = draft(systems=("alpha", "beta")).sections.get()
     frame = frame_of(section, {(1, 1, "alpha"): ([], 50)})
-    blocks = analyse(frame[frame["section"] == 9], [section])
+    blocks = analysed("marks", frame[frame["section"] == 9], [section])
     assert {e.status for block in blocks for e in block.estimates} == {"no_data"}
-    alone = {block.name: block for block in analyse(frame, [section])}
+    alone = {block.name: block for block in analysed("marks", frame, [section])}
     assert {e.status for e in alone["marks.systems"].estimates} == {"n_lt_2"}
     assert {e.status for e in alone["marks.penalty"].estimates} == {"no_data"}
 
@@ -169,12 +166,12 @@ def test_planted_references_stand_apart():
         for prompt in (1, 2):
             judged[person, prompt, "alpha"] = ([("accuracy", 5, "1"), ("style", 1, "2:0-3")], 50 + person)
             judged[person, prompt, "beta"] = ([("style", 1, "1")] if prompt == 1 else [], 70 + 2 * person)
-    alone = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    alone = {block.name: block for block in analysed("marks", frame_of(section, judged), [section])}
     for person in range(8):
         for prompt in (1, 2):
             judged[person, prompt, "best"] = ([], 100 - person)
             judged[person, prompt, "worst"] = ([("accuracy", 5, str(1 + person % 6))] * (1 + person % 2), person)
-    blocks = {block.name: block for block in analyse(frame_of(section, judged), [section])}
+    blocks = {block.name: block for block in analysed("marks", frame_of(section, judged), [section])}
 
     def pairs(block):
         return {(e.settings["contrast"]["x"], e.settings["contrast"]["y"]) for e in block.estimates}

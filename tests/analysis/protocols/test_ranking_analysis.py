@@ -6,17 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.protocols.ranking import analyse
 from analysis.report import build_report
 from analysis.simulate import simulate_answers
 from annotators.models import Response
 from studies import lifecycle
 from studies.models import Study
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_ranking, draft_study, launched
 
 pytestmark = pytest.mark.django_db
-
-ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
 
 
 def draft(*, m=2, settings=None, **columns) -> Study:
@@ -38,7 +36,6 @@ def frame_of(section, rankings, items=None):
         for place, (system, rank) in enumerate(zip(("alpha", "beta", "gamma"), ranks, strict=True))
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame
 
 
@@ -50,7 +47,7 @@ RANKINGS = [
 
 def test_the_report_counts_by_hand():
     section = draft().sections.get()
-    blocks = {block.name: block for block in analyse(frame_of(section, RANKINGS), [section])}
+    blocks = {block.name: block for block in analysed("ranking", frame_of(section, RANKINGS), [section])}
     by_pair = {(e.settings["contrast"]["x"], e.settings["contrast"]["y"]): e for e in blocks["ranking.share"].estimates}
     assert list(by_pair) == [("beta", "alpha"), ("gamma", "beta"), ("alpha", "gamma")]
     beta = by_pair["beta", "alpha"]
@@ -77,7 +74,7 @@ def test_the_report_counts_by_hand():
 def test_agreement_is_over_items_that_several_ranked():
     section = draft().sections.get()
     same = frame_of(section, [[(3, 2, 1)], [(3, 2, 1)], [(3, 2, 1)]], items=["s1.1"])
-    blocks = {block.name: block for block in analyse(same, [section])}
+    blocks = {block.name: block for block in analysed("ranking", same, [section])}
     alpha = next(e for e in blocks["ranking.checks"].estimates if "krippendorff" in e.analysis)
     assert alpha.estimate == pytest.approx(1) and (alpha.n, alpha.unit) == (3, "output")
     assert blocks["ranking.friedman"].estimates[0].estimate == pytest.approx(1)
@@ -89,7 +86,7 @@ def test_the_interval_of_agreement_is_over_prompts():
     section = draft().sections.get()
     apart = [(3, 2, 1) if prompt % 3 == 0 else (1, 2, 3) for prompt in range(36)]
     frame = frame_of(section, [[(1, 2, 3)] * 36, apart], items=[f"s1.{prompt}" for prompt in range(36)])
-    blocks = {block.name: block for block in analyse(frame, [section])}
+    blocks = {block.name: block for block in analysed("ranking", frame, [section])}
     alpha = next(e for e in blocks["ranking.checks"].estimates if "krippendorff" in e.analysis)
     ranks = np.array([[(1, 2, 3)] * 36, apart], float)  # annotators, prompts, systems
 
@@ -109,9 +106,9 @@ def test_the_interval_of_agreement_is_over_prompts():
 def test_a_report_on_nothing_or_on_one_ranking_says_so():
     section = draft().sections.get()
     alone = frame_of(section, [[(3, 2, 1)]])
-    (block,) = analyse(alone[alone["section"] == 9], [section])
+    (block,) = analysed("ranking", alone[alone["section"] == 9], [section])
     assert {e.status for e in block.estimates} == {"no_data"}
-    alone = {block.name: block for block in analyse(alone, [section])}
+    alone = {block.name: block for block in analysed("ranking", alone, [section])}
     assert {e.status for e in alone["ranking.share"].estimates} == {"n_lt_2"}
 
 
@@ -135,15 +132,14 @@ def test_planted_references_stand_apart_and_move_nobody():
     """A maximal reference above all and a minimal one amid them: the systems' figures are those of the rankings without both."""
     study = draft()
     section = study.sections.get()
-    alone = {block.name: block for block in analyse(frame_of(section, RANKINGS), [section])}
+    alone = {block.name: block for block in analysed("ranking", frame_of(section, RANKINGS), [section])}
     frame = frame_of(section, RANKINGS)
     best = frame.drop_duplicates(["annotator", "item"]).assign(system="best", value=0.0, label="D")
     worst = best.assign(system="worst", value=2.5 / 25, label="E")
     frame = pd.concat([frame.assign(value=frame["value"] + 1 / 25), best, worst], ignore_index=True)
-    frame.attrs = ATTRS
     study.systems.create(name="best", reference="maximal")
     study.systems.create(name="worst", reference="minimal")
-    found = {block.name: block for block in analyse(frame, [section])}
+    found = {block.name: block for block in analysed("ranking", frame, [section])}
     assert {"best", "worst"}.isdisjoint(
         name
         for e in found["ranking.share"].estimates
@@ -168,12 +164,12 @@ def test_a_planned_comparison_may_name_a_planted_reference_and_one_system_may_st
     study.systems.filter(name="gamma").update(reference="maximal")
     pairs = {
         (e.settings["contrast"]["x"], e.settings["contrast"]["y"]): e.estimate
-        for block in analyse(frame_of(section, RANKINGS), [section])
+        for block in analysed("ranking", frame_of(section, RANKINGS), [section])
         if block.name == "ranking.share"
         for e in block.estimates
     }
     assert set(pairs) == {("beta", "alpha"), ("gamma", "beta")}
     study.systems.filter(name="beta").update(reference="minimal")
-    blocks = {block.name: block for block in analyse(frame_of(section, RANKINGS), [section])}
+    blocks = {block.name: block for block in analysed("ranking", frame_of(section, RANKINGS), [section])}
     assert [(e.settings["system"], e.estimate) for e in blocks["ranking.means"].estimates] == [("alpha", 1.0)]
     assert len(blocks["ranking.references"].estimates) == 2

@@ -4,14 +4,13 @@ import pandas as pd
 import pytest
 
 from analysis import sentences, tables
-from analysis.protocols.rating import analyse
 from studies import lifecycle
 from studies.models import Contrast, System
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_rating, draft_study, warnings_of
 
 pytestmark = pytest.mark.django_db
 
-ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
 RATINGS = {"alpha": [3, 2, 2, 4, 1, 3, 2, 5], "beta": [4, 2, 3, 5, 3, 3, 1, 5]}
 
 
@@ -36,7 +35,6 @@ def frame_of(section, ratings=RATINGS, prompts=1, **columns):
         for prompt in range(prompts)
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame
 
 
@@ -54,7 +52,7 @@ def one(blocks, name, mode="recommended"):
 
 
 def test_the_papers_difference_and_its_safe_companions(section):
-    blocks = analyse(frame_of(section), [section])
+    blocks = analysed("rating", frame_of(section), [section])
     differences = [x - y for x, y in zip(RATINGS["beta"], RATINGS["alpha"], strict=True)]
     paper = one(blocks, "rating.difference", "paper")
     assert paper.estimate == pytest.approx(sum(differences) / 8) and paper.n == 8
@@ -73,7 +71,7 @@ def test_a_margin_is_on_the_scale_of_the_estimand_that_its_comparison_names(sect
     ratings = {"alpha": [3] * 20, "beta": [4, 2, 3, 3] * 5}
     contrasts = Contrast.objects.filter(study=section.study)
     contrasts.update(margin=0.45, expected="~", estimand="difference")
-    blocks = analyse(frame_of(section, ratings), [section])
+    blocks = analysed("rating", frame_of(section, ratings), [section])
     above, apart = one(blocks, "rating.superiority"), one(blocks, "rating.difference")
     tost = next(each for each in apart.sensitivity if each.analysis == "rating.mean_difference.equivalence")
     assert (tost.detail["low_bound"], tost.detail["high_bound"]) == (-0.45, 0.45) and tost.interval.high < 0.45
@@ -84,7 +82,7 @@ def test_a_margin_is_on_the_scale_of_the_estimand_that_its_comparison_names(sect
     # Beside it one of superiority, whose margin is a share: each keeps its own.
     x, y = (System.objects.get(study=section.study, name=name) for name in ("beta", "alpha"))
     Contrast.objects.create(study=section.study, x=x, y=y, estimand="superiority", margin=0.2)
-    blocks = analyse(frame_of(section, ratings), [section])
+    blocks = analysed("rating", frame_of(section, ratings), [section])
     margins = [one(blocks, name).settings["contrast"]["margin"] for name in ("rating.superiority", "rating.difference")]
     assert margins == [0.2, 0.45]
     tost = next(
@@ -99,22 +97,22 @@ def test_the_same_in_standard_deviations_of_each_annotators_own_ratings(section)
     frame = frame_of(section, prompts=6)
     generous = frame["annotator"] == "a3"
     frame.loc[generous, "value"] = frame.loc[generous, "value"] / 4 + 0.75  # somebody who uses a fourth of the scale
-    apart = one(analyse(frame, [section]), "rating.difference")
+    apart = one(analysed("rating", frame, [section]), "rating.difference")
     z = next(other for other in apart.sensitivity if other.analysis == "rating.mean_difference.z")
     # Six ratings each of two systems: all equal for the three who gave both the same, whose scale is then unknown.
     assert z.n == 5 and z.n_rows == 30
     d = (12 / 11) ** -0.5 * 2  # x and y one standard deviation of 12 values above and below their mean
     assert z.estimate == pytest.approx((4 * d - d) / 5)
-    few = one(analyse(frame_of(section, prompts=4), [section]), "rating.difference")
+    few = one(analysed("rating", frame_of(section, prompts=4), [section]), "rating.difference")
     assert "rating.mean_difference.z" not in [other.analysis for other in few.sensitivity]
 
 
 def test_ranks_come_with_all_that_they_may_be(section):
     ratings = {"alpha": [1, 2, 1, 2, 1, 2, 1, 2], "beta": [4, 5, 5, 4, 5, 4, 4, 5]}
-    (block,) = [b for b in analyse(frame_of(section, ratings), [section]) if b.name == "rating.means"]
+    (block,) = [b for b in analysed("rating", frame_of(section, ratings), [section]) if b.name == "rating.means"]
     ranks = block.verdict["ranks"]
     assert ranks["systems"] == ["alpha", "beta"] and ranks["ranks"] == ranks["low"] == ranks["high"] == [2, 1]
-    (close,) = [b for b in analyse(frame_of(section), [section]) if b.name == "rating.means"]
+    (close,) = [b for b in analysed("rating", frame_of(section), [section]) if b.name == "rating.means"]
     assert close.verdict["ranks"]["low"] == [1, 1] and close.verdict["ranks"]["high"] == [2, 2]
     rows = tables.means([as_json(block)])["rows"]
     assert [(row["system"], row["rank"], row["highest"], row["lowest"]) for row in rows] == [
@@ -127,7 +125,8 @@ def test_superiority_does_not_depend_on_the_distances_of_the_points(section):
     stretched = {1: 1, 2: 1.5, 3: 4.5, 4: 4.6, 5: 5}
     ratings = {system: [stretched[value] for value in values] for system, values in RATINGS.items()}
     before, after = (
-        one(analyse(frame_of(section, given), [section]), "rating.superiority") for given in (RATINGS, ratings)
+        one(analysed("rating", frame_of(section, given), [section]), "rating.superiority")
+        for given in (RATINGS, ratings)
     )
     assert before.estimate == after.estimate and before.pvalue == after.pvalue
 
@@ -135,12 +134,12 @@ def test_superiority_does_not_depend_on_the_distances_of_the_points(section):
 def test_a_system_that_somebody_did_not_rate_drops_that_pair(section):
     frame = frame_of(section)
     frame.loc[(frame["system"] == "alpha") & (frame["annotator"] == "a0"), "value"] = float("nan")
-    blocks = analyse(frame, [section])
+    blocks = analysed("rating", frame, [section])
     assert one(blocks, "rating.difference", "paper").n == 7
 
 
 def test_several_prompts_keep_the_annotator_as_the_unit(section):
-    blocks = analyse(frame_of(section, prompts=3), [section])
+    blocks = analysed("rating", frame_of(section, prompts=3), [section])
     assert one(blocks, "rating.difference", "paper").n == 8
     above = one(blocks, "rating.superiority")
     assert above.n == 8 and above.n_rows == 24
@@ -151,7 +150,7 @@ def test_several_prompts_keep_the_annotator_as_the_unit(section):
 
 
 def test_means_weigh_every_annotator_the_same_and_are_not_called_utilities(section):
-    blocks = analyse(frame_of(section), [section])
+    blocks = analysed("rating", frame_of(section), [section])
     means = {e.settings["system"]: e for e in next(b for b in blocks if b.name == "rating.means").estimates}
     assert means["alpha"].estimate == pytest.approx(sum(RATINGS["alpha"]) / 8)
     assert means["alpha"].estimand == "mean rating (not EEU)" and means["alpha"].test is None
@@ -161,22 +160,23 @@ def test_means_weigh_every_annotator_the_same_and_are_not_called_utilities(secti
 def test_hardly_anybody_is_no_error(section, people):
     frame = frame_of(section)
     frame = frame[frame["assignment"] < people]
-    frame.attrs = ATTRS
-    blocks = analyse(frame, [section])
+    blocks = analysed("rating", frame, [section])
     assert one(blocks, "rating.superiority").test is None
     assert one(blocks, "rating.superiority").status in ("no_data", "n_lt_2")
 
 
 def test_all_equal_ratings_are_a_tie(section):
-    blocks = analyse(frame_of(section, {"alpha": [3] * 8, "beta": [3] * 8}), [section])
+    blocks = analysed("rating", frame_of(section, {"alpha": [3] * 8, "beta": [3] * 8}), [section])
     above = one(blocks, "rating.superiority")
     assert above.estimate == 0.5 and above.status == "zero_variance"
 
 
 def test_points_may_be_scored_as_parts_of_the_scale(section):
     section.settings["scores"] = "unit"
-    blocks = analyse(frame_of(section), [section])
-    points = one(analyse(frame_of(section), [add_rating(draft_of(section), position=1)]), "rating.difference", "paper")
+    blocks = analysed("rating", frame_of(section), [section])
+    points = one(
+        analysed("rating", frame_of(section), [add_rating(draft_of(section), position=1)]), "rating.difference", "paper"
+    )
     unit = one(blocks, "rating.difference", "paper")
     assert unit.estimate == pytest.approx(points.estimate / 4) and unit.test.pvalue == pytest.approx(points.test.pvalue)
     # Five points are .25 apart: a difference beyond that cannot have been turned by rounding.
@@ -202,7 +202,7 @@ PLANTED = {**RATINGS, "best": [5, 5, 5, 5, 5, 5, 1, 5], "worst": [1, 1, 1, 1, 1,
 def test_whoever_turns_the_references_round_has_no_utilities(section):
     for name, reference in (("best", "maximal"), ("worst", "minimal")):
         System.objects.create(study=section.study, name=name, reference=reference)
-    blocks = analyse(frame_of(section, PLANTED), [section])
+    blocks = analysed("rating", frame_of(section, PLANTED), [section])
     utility = next(block for block in blocks if block.name == "rating.utility")
     alpha, beta = utility.estimates
     assert (alpha.settings["system"], beta.settings["system"]) == ("alpha", "beta") and alpha.n == 6

@@ -1,16 +1,13 @@
 """What relative points say: turned toward x, tested with margins, and with nothing to go by."""
 
-
 import pandas as pd
 import pytest
 
 from analysis.claims import Claims
-from analysis.protocols.relative import analyse
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_relative, draft_study
 
 pytestmark = pytest.mark.django_db
-
-ATTRS = {"seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1"}
 
 
 def draft(*, systems=("alpha", "beta", "gamma"), scale=None, **options):
@@ -23,16 +20,19 @@ def draft(*, systems=("alpha", "beta", "gamma"), scale=None, **options):
 
 def frame_of(rows):
     """``rows``: (annotator, item, who stood first, points from 1 to 5)."""
-    frame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "assignment": who, "annotator": f"a{who}", "section": 1, "question": "better", "system": first, "prompt": f"p{item}",
             "item": f"s1.{item}", "label": "A", "value": (points - 1) / 4, "is_kept": True, "is_kept_paper": True,
         }
         for who, item, first, points in rows
     )  # fmt: skip
-    claims = Claims(pd.DataFrame(), tuple((1, item, "alpha\x1fbeta") for item in sorted({row[1] for row in rows})))
-    frame.attrs = ATTRS | {"claims": claims}
-    return frame
+
+
+def analyse(frame, sections, items=()):
+    numbers = sorted({int(item.partition(".")[2]) for item in items or frame["item"]})
+    claims = Claims(pd.DataFrame(), tuple((1, number, "alpha\x1fbeta") for number in numbers))
+    return analysed("relative", frame, sections, claims=claims)
 
 
 def of(blocks, name, mode="recommended"):
@@ -94,8 +94,5 @@ def test_a_pair_that_was_not_planned_is_told_as_such():
 def test_nothing_one_answer_and_all_the_same_are_no_error(rows):
     section = draft(systems=("alpha", "beta")).sections.get()
     frame = frame_of(rows or [(0, 1, "beta", 3)])
-    attrs = frame.attrs
-    frame = frame[: len(rows)]
-    frame.attrs = attrs
-    (score,) = of(analyse(frame, [section]), "relative.score") if rows else [None]
+    (score,) = of(analyse(frame[: len(rows)], [section], ["s1.1"]), "relative.score") if rows else [None]
     assert score is None or (score.estimate == 0 and score.test is None)

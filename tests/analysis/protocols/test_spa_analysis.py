@@ -4,16 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.protocols.spa import analyse
 from analysis.protocols.spa.answers import answers_of
 from studies.models import Contrast, Section
+from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_spa, draft_study
 
 pytestmark = pytest.mark.django_db
 
-ATTRS = {
-    "seed": "00", "level": 0.95, "resamples": 199, "star_scheme": "10/5/1", "tau": 1.1, "is_after_tau": False,
-}  # fmt: skip
 XY = [70, 80, 65, 30, 55, 90]
 YX = [30, 25, 45, 20, 50, 40]
 
@@ -28,7 +25,6 @@ def frame_of(section, answers, **columns):
         for person, x, y, percent in answers
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
-    frame.attrs = ATTRS
     return frame
 
 
@@ -67,15 +63,14 @@ def test_the_last_batch_that_counts_is_taken(section):
         section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2, is_kept=False, is_kept_paper=False
     )
     frame = pd.concat([second, first])
-    frame.attrs = ATTRS
     assert answers_of(frame, section).xy[:, 0].tolist() == [10]
     for mode in ("recommended", "paper"):
-        estimate = block(analyse(frame, [section]), "spa.pairs", mode).estimates[0]
+        estimate = block(analysed("spa", frame, [section]), "spa.pairs", mode).estimates[0]
         assert (estimate.n, estimate.estimate) == (1, pytest.approx(0.1))
 
 
 def test_recommended_combines_both_orders_and_the_paper_takes_one(section):
-    blocks = analyse(both(section), [section])
+    blocks = analysed("spa", both(section), [section])
     recommended, paper = (block(blocks, "spa.pairs", mode).estimates[0] for mode in ("recommended", "paper"))
     combined = [(x + 100 - y) / 200 for x, y in zip(XY, YX, strict=True)]
     assert recommended.estimate == pytest.approx(sum(combined) / 6)
@@ -90,7 +85,7 @@ def test_each_estimate_is_made_from_those_kept_for_it(section):
     frame.loc[frame["assignment"] == 0, "is_kept"] = False
     frame.loc[frame["assignment"].isin([0, 1]), "is_kept_paper"] = False
     frame["kept:late"] = frame["assignment"] != 0
-    blocks = analyse(frame, [section])
+    blocks = analysed("spa", frame, [section])
     assert block(blocks, "spa.pairs").estimates[0].n == 5 and block(blocks, "spa.pairs", "paper").estimates[0].n == 4
     change = next(e for e in block(blocks, "spa.before_after").estimates if e.settings["rule"] == "late")
     assert (change.detail["n_before"], change.detail["n_after"]) == (6, 5)
@@ -99,7 +94,7 @@ def test_each_estimate_is_made_from_those_kept_for_it(section):
 
 def test_pairs_that_nobody_planned_are_no_part_of_the_family(section):
     Contrast.objects.filter(x__name="gamma").delete()
-    blocks = analyse(both(section), [section])
+    blocks = analysed("spa", both(section), [section])
     planned, unplanned = block(blocks, "spa.pairs").estimates
     assert planned.test.family_size == 1 and planned.settings["contrast"]["is_planned"]
     assert unplanned.settings["contrast"]["family"] == "not planned" and unplanned.status == "no_data"
@@ -108,7 +103,7 @@ def test_pairs_that_nobody_planned_are_no_part_of_the_family(section):
 def test_the_question_asked_the_other_way_round_alone_is_turned(section):
     section.questions.filter(key="beta-alpha").delete()
     frame = frame_of(section, [(person, "alpha", "beta", percent) for person, percent in enumerate(YX)])
-    paper = block(analyse(frame, [section]), "spa.pairs", "paper").estimates[0]
+    paper = block(analysed("spa", frame, [section]), "spa.pairs", "paper").estimates[0]
     assert paper.estimate == pytest.approx(1 - sum(YX) / 600) and "y named first" in paper.estimand
 
 
@@ -128,8 +123,7 @@ def test_sections_of_different_exposure_share_a_family_and_are_compared_within_p
     answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
     more = [(p, "beta", "alpha", min(100, n + 5 + p)) for p, n in enumerate(XY)]
     frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
-    frame.attrs = ATTRS
-    blocks = analyse(frame, [one, two])
+    blocks = analysed("spa", frame, [one, two])
     estimates = block(blocks, "spa.pairs").estimates
     assert [e.test.family_size for e in estimates] == [2, 2]
     step = block(blocks, "spa.exposures").estimates[0]
@@ -152,8 +146,7 @@ def test_sections_that_ask_in_another_direction_first_are_turned():
     answers = [(p, "beta", "alpha", n) for p, n in enumerate(XY)]
     more = [(p, "alpha", "beta", 100 - min(100, n + 5 + p)) for p, n in enumerate(XY)]
     frame = pd.concat([frame_of(one, answers), frame_of(two, more)])
-    frame.attrs = ATTRS
-    blocks = analyse(frame, [one, two])
+    blocks = analysed("spa", frame, [one, two])
     directions = [e.settings["contrast"]["x"] for e in block(blocks, "spa.pairs").estimates]
     assert directions == ["beta", "alpha"]
     step = block(blocks, "spa.exposures").estimates[0]
@@ -169,8 +162,7 @@ def test_people_who_answered_at_one_exposure_alone_are_not_compared_with_others(
             frame_of(two, [(p + 10, "beta", "alpha", n) for p, n in enumerate(XY[3:])]),
         ]
     )
-    frame.attrs = ATTRS
-    blocks = analyse(frame, [one, two])
+    blocks = analysed("spa", frame, [one, two])
     assert block(blocks, "spa.exposures").estimates[0].status == "not_identified"
     assert [e.n for e in block(blocks, "spa.exposure_levels").estimates] == [3, 3]
 
@@ -183,7 +175,7 @@ def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
         for p in range(8)
         for x, y, n in (("beta", "alpha", 60), ("gamma", "beta", 65), ("gamma", "alpha", 75))
     ]
-    blocks = analyse(frame_of(section, answers), [section])
+    blocks = analysed("spa", frame_of(section, answers), [section])
     strengths = {e.detail["system"]: e.estimate for e in block(blocks, "spa.ranking").estimates if "system" in e.detail}
     assert strengths["alpha"] == 0 < strengths["beta"] < strengths["gamma"]
     coherence = block(blocks, "spa.coherence")
@@ -225,13 +217,12 @@ def of_criteria(people=40):
                 both = [(person, x, y, 100 * value), (person, y, x, 100 - 100 * value)]
                 frames.append(frame_of(section, both, criterion=criterion))
     frame = pd.concat(frames)
-    frame.attrs = ATTRS
     return section, frame
 
 
 def test_what_the_overall_answers_go_with_is_found_again():
     section, frame = of_criteria()
-    found = block(analyse(frame, [section]), "spa.drivers")
+    found = block(analysed("spa", frame, [section]), "spa.drivers")
     slopes = {e.settings["criterion"]: e for e in found.estimates}
     assert list(slopes) == [*DRIVEN, ""]
     for criterion, truth in (*DRIVEN.items(), ("", LEFT)):
@@ -244,30 +235,28 @@ def test_what_the_overall_answers_go_with_is_found_again():
     assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "section 1: 9" in table["note"]
     # Whoever is left out takes all pairs along.
     frame.loc[frame["assignment"] == 0, "is_kept"] = False
-    assert block(analyse(frame, [section]), "spa.drivers").estimates[0].n_rows == 78
+    assert block(analysed("spa", frame, [section]), "spa.drivers").estimates[0].n_rows == 78
 
 
 def test_one_criterion_alone_or_no_overall_question_is_not_regressed():
     section, frame = of_criteria(people=4)
     section.questions.filter(criterion="grammar").delete()
-    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+    assert not [one for one in analysed("spa", frame, [section]) if one.name == "spa.drivers"]
     section, frame = of_criteria(people=4)
     section.questions.filter(criterion="").delete()
-    assert not [one for one in analyse(frame, [section]) if one.name == "spa.drivers"]
+    assert not [one for one in analysed("spa", frame, [section]) if one.name == "spa.drivers"]
 
 
 def test_criteria_asked_about_different_pairs_say_that_they_cannot_be_compared():
     section, frame = of_criteria(people=4)
     frame = frame[(frame["criterion"] != "interest") | (frame["x"].isin(["alpha"]) | frame["y"].isin(["alpha"]))]
     frame = frame[(frame["criterion"] != "grammar") | (frame["x"].isin(["gamma"]) | frame["y"].isin(["gamma"]))]
-    frame.attrs = ATTRS
-    found = block(analyse(frame, [section]), "spa.drivers")
+    found = block(analysed("spa", frame, [section]), "spa.drivers")
     assert {e.status for e in found.estimates} == {"no_data"}
     assert found.tables[0]["rows"][0]["reason"] == "no row has all answers"
 
 
 def test_nobody_is_no_error(section):
     empty = both(section).iloc[:0]
-    empty.attrs = ATTRS
-    blocks = analyse(empty, [section])
+    blocks = analysed("spa", empty, [section])
     assert {e.status for e in block(blocks, "spa.pairs").estimates} == {"no_data"}
