@@ -1,18 +1,15 @@
 """The demo: one finished study with robots' answers and a report, and one that waits for annotators."""
 
-import json
 import random
 from dataclasses import dataclass
 from datetime import date
-from importlib.resources import files
 
 from django.db import transaction
 from django.urls import reverse
 
 from annotators.models import Recruitment
 from studies import access, jobs, lifecycle
-from studies.demo import wording
-from studies.demo.make import SYSTEMS
+from studies.demo import SYSTEMS, records, wording
 from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 
 FINISHED = wording.TITLE
@@ -104,8 +101,7 @@ def _draft(user, title: str, target_n: int) -> Study:
 
 
 def _add_stimuli(study: Study, systems: dict[str, System]) -> None:
-    lines = files("studies.demo").joinpath("demo.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
+    rows = records()
     prompts = Prompt.objects.bulk_create(
         Prompt(study=study, key=row["key"], text=row["prompt"], language="en", attributes={"fable": row["source"]})
         for row in rows

@@ -3,7 +3,7 @@
 ``python -m tests.origins [robots] [crowd]`` plays it in a fresh SQLite database and prints what each step took, and what the report
 finds beside what was put in. Who comes when gets the same machine in every play, so that one crowd of robots brings its chance with it
 each time: without a number another crowd comes. The machines are word n-gram models of rising order, the human texts are those of a translation in the
-public domain (studies/demo). Robots tell each machine from the human author with a sensitivity that is set.
+public domain (tools/demo_texts). Robots tell each machine from the human author with a sensitivity that is set.
 """
 
 import json
@@ -13,10 +13,10 @@ from random import randrange
 from statistics import NormalDist
 from typing import Any
 
-from studies.demo.make import HUMAN, ORDERS
-from studies.demo.quality import records
+from studies.demo import SYSTEMS, records
 from tests.playing import at_home, timed
 
+*MACHINES, HUMAN = SYSTEMS
 DOMAIN = "stories"
 # How far the machine's texts lie from human ones for every robot, in standard deviations: the longer the runs, the harder to tell.
 SENSITIVITIES = {"order-1": 2.0, "order-2": 1.5, "order-3": 1.0, "order-5": 0.4}
@@ -54,7 +54,7 @@ def draft(owner: Any, target_n: int):
     study.arms.all().delete()
     study.systems.exclude(name=HUMAN).delete()
     human = study.systems.get(name=HUMAN)
-    for machine in ORDERS:
+    for machine in MACHINES:
         arm = Arm.objects.create(study=study, name=f"{DOMAIN}, {machine}", domain=DOMAIN, condition="none")
         arm.systems.set([human, System.objects.create(study=study, name=machine)])
     return Study.objects.get(pk=study.pk)

@@ -6,7 +6,7 @@ from django.urls import resolve
 from analysis.demo import STRENGTHS, load_demo
 from analysis.models import AnalysisRun
 from studies import jobs
-from studies.demo.make import SYSTEMS
+from studies.demo import SYSTEMS
 from studies.models import Job, Study
 from tests.builders import user
 

@@ -1,24 +1,20 @@
-"""How the writers differ, in numbers: `python -m studies.demo.quality` prints the table of README.md.
+"""How the writers differ, in numbers: `python -m tools.demo_texts.quality` prints the table of README.md.
 
 None of them is a measure of good writing. They show that each order of the programs keeps closer to the ways of English
 than the one before, and that only the human author keeps to the matter of the prompt.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import log2
 from statistics import mean
 
-from .make import ORDERS, STIMULI, fables, held_out, training
+from studies.demo import records
+
+from .make import ORDERS, fables, held_out, training
 from .ngrams import END, NGrams, names_among, tokenised, uncapitalised
 
 LENGTH_OF_RUN = 4
-
-
-def records() -> list[dict]:
-    """The shipped stimuli."""
-    return [json.loads(line) for line in STIMULI.read_text(encoding="ascii").splitlines()]
 
 
 def runs(tokens: Sequence[str], length: int) -> list[tuple[str, ...]]:

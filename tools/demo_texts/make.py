@@ -1,4 +1,4 @@
-"""Makes the demo's stimuli: `python -m studies.demo.make` writes demo.jsonl, the same bytes each time."""
+"""Makes the demo's stimuli: `python -m tools.demo_texts.make` writes studies/demo/demo.jsonl, the same bytes each time."""
 
 import json
 import re
@@ -10,11 +10,10 @@ from random import Random
 from .ngrams import END, NGrams, names_among, tokenised, uncapitalised, written
 
 HERE = Path(__file__).parent
-STIMULI = HERE / "demo.jsonl"
+STIMULI = HERE.parents[1] / "studies" / "demo" / "demo.jsonl"
 SEED = 1867  # the year of the translation
 HUMAN = "human"
 ORDERS = {"order-1": 1, "order-2": 2, "order-3": 3, "order-5": 5}
-SYSTEMS = (*ORDERS, HUMAN)  # each is expected to be preferred to the one before it
 SHORTEST, LONGEST = 50, 110
 LENGTH_SLACK = 0.15
 
