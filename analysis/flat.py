@@ -18,7 +18,7 @@ from django.db import connections
 from django.db.models import Case, Count, Exists, F, Func, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 
-from annotators.channels import keyed
+from annotators.crypto import keyed
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from studies.models import Study
 from studies.spreadsheet import FORMULA_STARTS

@@ -1,4 +1,4 @@
-"""Places: claimed, released, revived, withdrawn. Beside ``importing`` the only creators of Assignment.
+"""Places: claimed, released, revived. Beside ``importing`` the only creators of Assignment.
 
 Locks are taken in one order everywhere: annotator, batch, assignment. Whoever holds an assignment and needs its batch ends the
 transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
@@ -16,15 +16,13 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 
-from studies import audit
-from studies.guards import erasing
 from studies.models import Batch, Design, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
-from .channels import REGISTRY as REGISTRY_OF_CHANNELS
+from .crypto import keyed
 from .identity import keep_identity, kept_ids
-from .models import Annotator, Assignment, PageVisit, Recruitment, Response, SampleValue, Verdict
-from .verdicts.erase import forgotten
+from .models import Annotator, Assignment, Recruitment, new_code
+from .registry import REGISTRY as CHANNELS
 
 logger = logging.getLogger("heval.annotators")
 
@@ -59,7 +57,7 @@ def kept_for(seconds: int):
 
 def kept_seconds(recruitment: Recruitment | None) -> int:
     """How long the recruitment's channel keeps a place at least; 0 where the study's own times hold."""
-    return REGISTRY_OF_CHANNELS[recruitment.channel].kept_seconds(recruitment) if recruitment else 0
+    return CHANNELS[recruitment.channel].kept_seconds(recruitment) if recruitment else 0
 
 
 def is_revivable(assignment: Assignment) -> bool:
@@ -408,63 +406,13 @@ def extend(assignment: Assignment) -> bool:
     return bool(live.update(reserved_until=kept_for(seconds)))
 
 
-def withdraw(assignment: Assignment) -> int:
-    """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
-
-    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start. The panel's
-    id of them goes, unless something is owed to them or they take part in another study.
-    """
-    from .pay.keeping import forget_leavers
-    from .pay.telling import is_owed
-
-    study, stays_owed = assignment.study, is_owed(assignment)
-    with erasing():
-        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
-        mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
-        # All batches by number, then the assignments: the order of everybody else.
-        batches = [pk for pk in mine.values_list("batch", flat=True) if pk]
-        list(Batch.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=batches).order_by("number"))
-        held = list(mine.filter(batch__isnull=False).select_for_update(no_key=True, of=("self",)).order_by("pk"))
-        for one in held:
-            if not one.released_at and not one.submitted_at:
-                Assignment.objects.filter(pk=one.pk).update(released_at=Now(), released_reason=Released.WITHDRAWN)
-                Batch.objects.filter(pk=one.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
-        withdrawn = Assignment.objects.filter(pk__in=[one.pk for one in held], withdrawn_at=None)
-        codes = list(withdrawn.values_list("code", flat=True))
-        withdrawn.update(withdrawn_at=Now())
-        _blank(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
-        if study.withdrawal_blanks_ratings:
-            for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
-                Verdict.objects.filter(pk=verdict.pk).update(evidence=forgotten(verdict.evidence))
-        blanked = {"unseen": ""} if study.withdrawal_blanks_ratings else {}
-        PageVisit.objects.filter(assignment__in=held).update(draft=None, **blanked)
-        SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
-        if not stays_owed:
-            forget_leavers([assignment.annotator_id])
-        for code in codes:
-            audit.record("withdraw", study=study, assignment_code=code)
-    return len(codes)
-
-
-def _blank(answers: QuerySet[Response], blanks_ratings: bool) -> None:
-    if blanks_ratings:
-        answers.update(text="", value=None, chosen=None, choice="", part="", skip_reason="", erased_at=Now())
-    else:
-        answers.exclude(text="").update(text="", erased_at=Now())
-
-
 def pool_key(pool: str, person: str) -> str:
     """The keyed hash by which a pool's person is stored."""
-    from .channels import keyed
-
     return keyed("person", pool, person)
 
 
 def annotator_of(pool: str, person: str) -> Annotator:
     """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
-    from .channels import keyed
-    from .models import new_code
-
     external_id = pool_key(pool, person) if person else keyed("nobody", new_code())
     try:
         with transaction.atomic():

@@ -5,7 +5,7 @@ No other row holds it. Where a panel names a visit by the number of its person, 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .encryption import Purpose, decrypt, encrypt
+from .crypto import Purpose, decrypt, encrypt
 from .models import Annotator, Assignment, PanelIdentity, PanelSubmission
 
 # What the id of a submission begins with where it is a keyed hash: of a person's own id, and of an id that was erased.

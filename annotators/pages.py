@@ -14,7 +14,7 @@ from studies.draw import random_of
 from studies.models import Batch, Design, Expected, Exposure, Section, Study
 from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
 
-from .channels import keyed
+from .crypto import keyed
 from .models import Assignment
 from .offers import Offer, offer_of
 

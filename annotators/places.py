@@ -11,7 +11,6 @@ from studies.models import Study
 
 from . import assign
 from .models import Assignment, Response
-from .pay.telling import pay_of
 
 DAY = 24 * 60 * 60
 UNTIL_KEPT = "Place kept until {}."
@@ -30,7 +29,7 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
-# What a person reads once the time is over. Pay is added where it was promised.
+# What a person reads once the time is over.
 OVER = {
     State.OVER: "Your place is no longer kept. You can still go on: your answers count as long as nobody else is given the place.",
     State.GIVEN: "Your place was given to somebody else. You can still go on: your answers are stored and marked as late.",
@@ -40,7 +39,6 @@ OVER = {
     "be marked as late.",
     State.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
 }  # fmt: skip
-PAID_ALL_THE_SAME = " If you finish, you are paid all the same."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +64,17 @@ def place_of(assignment: Assignment) -> Place | None:
         return None
     now, is_held = timezone.now(), assignment.released_at is None
     if study.state == Study.State.CLOSED:
-        return _over(State.CLOSED, assignment)
+        return _over(State.CLOSED, may_ask=False)
     if study.state == Study.State.CLOSING:
         last = study.closing_at + timedelta(seconds=study.grace_seconds)
         if not is_held:
-            return _over(State.CLOSED, assignment)
+            return _over(State.CLOSED, may_ask=False)
         if now >= min(kept, last):
-            return _over(State.CLOSING_OVER, assignment, may_ask=now < last)
+            return _over(State.CLOSING_OVER, may_ask=now < last)
         return _closing(min(kept, last) - now, may_ask=kept < last)
     if is_held:
-        return _kept(kept, now) if now < kept else _over(State.OVER, assignment)
-    return _over(_released(assignment), assignment)
+        return _kept(kept, now) if now < kept else _over(State.OVER)
+    return _over(_released(assignment))
 
 
 def is_cut_off(assignment: Assignment) -> bool:
@@ -127,10 +125,8 @@ def _length(left: timedelta) -> str:
     return f"{number} more {unit}{'' if number == 1 else 's'}"
 
 
-def _over(state: State, assignment: Assignment, may_ask: bool | None = None) -> Place:
-    pay = pay_of(assignment, "complete")
-    words = OVER[state] + (PAID_ALL_THE_SAME if pay and pay.amount else "")
-    return Place(state, words, may_ask=state != State.CLOSED if may_ask is None else may_ask)
+def _over(state: State, may_ask: bool = True) -> Place:
+    return Place(state, OVER[state], may_ask=may_ask)
 
 
 def _released(assignment: Assignment) -> State:

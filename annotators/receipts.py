@@ -1,6 +1,6 @@
 """Receipts: what an annotator shows to be paid. The same for ever, made from the code, guessable by nobody."""
 
-from .channels import keyed
+from .crypto import keyed
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 

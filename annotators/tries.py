@@ -15,7 +15,17 @@ from studies.models import TEST_NUMBERS, Arm, Batch, Expected, Exposure, Item, P
 from studies.protocols import REGISTRY
 
 from .assign import annotator_of
-from .models import Annotator, Assignment, Inquiry, PageVisit, Response
+from .models import (
+    Annotator,
+    Assignment,
+    Inquiry,
+    OutcomePay,
+    PageVisit,
+    PanelSecret,
+    Recruitment,
+    RecruitmentArm,
+    Response,
+)
 
 POOL = "test"
 
@@ -99,8 +109,6 @@ def clear_tries(study: Study) -> int:
 
 def clear_people(study: Study) -> None:
     """Before a draft is deleted: its recruitments, which nobody can have used."""
-    from .models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
-
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()
     OutcomePay.objects.filter(recruitment__study=study).delete()

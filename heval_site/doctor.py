@@ -244,14 +244,14 @@ def _runner() -> Finding:
 @check("panels", needs_database=True)
 def _panels() -> Finding:
     """Nothing at the panels whose tokens are kept asks for a person, and no link keeps ids beyond their day."""
-    from annotators.panels.alerts import alerts, kept_ids
+    from annotators.panels.alerts import alerts
     from annotators.panels.work import watched
     from annotators.pay import keeping
 
     asked = list(watched())
     found = [(one, alert) for one in asked for alert in alerts(one)]
     others = keeping.links().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
-    found += [(one, alert) for one in others for alert in kept_ids(one)]
+    found += [(one, alert) for one in others for alert in keeping.alerts_of(one)]
     if found:
         words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
         return Finding(WARNING, words, "Open the pages of the panel and of pay: they say what to do.")

@@ -4,8 +4,10 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from analysis.protocols import REGISTRY as ANALYSES
@@ -27,6 +29,30 @@ def name(path: Path) -> str:
 def test_the_contracts_of_imports_hold():
     run = subprocess.run([Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:]
+
+
+# Each of these is imported by a module that it imports itself, within one package.
+MAY_BE_CIRCULAR = ("studies.protocols.", "annotators.channels.mturk")
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True, cache_dir=None)
+    modules = {module for module in graph.modules if not module.startswith(MAY_BE_CIRCULAR)}
+    imports = {one: graph.find_modules_directly_imported_by(one) & (modules - {one}) for one in modules}
+    assert circle_in(imports) == []
+
+
+def test_the_search_for_circles_finds_one():
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert circle_in({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
 def branches_on(tree: ast.AST, slugs: set[str]):

@@ -14,17 +14,17 @@ from studies.models import Job
 
 from ..channels import OUTCOMES, REGISTRY
 from ..identity import OF_PERSON, name_submissions, panel_ids, submission_id, whole_ids
-from ..models import Recruitment
+from ..models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 from ..monitor import progress_of_pages
 from ..panels import BulkText, Order, alerts, pools, rehearsing, rounds, work
 from ..panels.arrivals import doubted
-from ..panels.models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
 from ..panels.publishing import Cost, hindrances, link_of, per_hour, publish, published, stop, warnings
 from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
 from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 from ..receipts import receipt_of
+from ..verdicts import approving
 from ..verdicts.appeals import open_appeals
 
 ROWS = 100
@@ -209,7 +209,7 @@ class PanelPages:
         return {
             "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
             "looked": looked, "looked_classes": _told(looked.classes) if looked else [], "classes": _told(found),
-            "matched": found.get("matched", 0), "to_approve": work.to_approve(recruitment).count() if may_ask else 0, "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
+            "matched": found.get("matched", 0), "to_approve": approving.to_approve(recruitment).count() if may_ask else 0, "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
             "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row, ids)) for one, standing, row in people],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
@@ -349,7 +349,7 @@ def _entered(recruitment: Recruitment, row: PanelSubmission | None, people: Mapp
 
 def _bulk(recruitment: Recruitment, channel) -> list[BulkText]:
     """The approval of everybody whose work came both here and there and who is not rejected here, as text for the panel's own form."""
-    rows = work.undecided(recruitment).select_related("task").order_by("pk")
+    rows = approving.undecided(recruitment).select_related("task").order_by("pk")
     people = panel_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

@@ -14,9 +14,8 @@ from studies.admin.access import may
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
-from ..models import Payment, Recruitment
+from ..models import PanelSubmission, Payment, Recruitment
 from ..panels import work
-from ..panels.models import PanelSubmission
 from ..panels.reconcile import unseen, with_class
 from ..panels.secrets import NoService, names_kept, service_of
 from ..pay import book, files, hourly, keeping, money, promises

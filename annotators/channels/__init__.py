@@ -4,23 +4,18 @@ A channel reads who arrives from the address, and says how a person is sent back
 one is used, is the business of jobs: a channel only makes the ``Service`` (``annotators.panels``) that they call.
 """
 
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
 
-from django.conf import settings
-
 from ..panels import BulkText, Forged, Message, Order, Refusals, Seen, Service
+from ..registry import REGISTRY
 
 if TYPE_CHECKING:
     from ..panels.stand_in import StandIn
-
-REGISTRY: dict[str, "Channel"] = {}
 
 # How a visit may end. Each may have a code or an address of its own at the panel.
 OUTCOMES = {
@@ -193,26 +188,11 @@ def load() -> None:
         import_module(f"{__name__}.{module.name}")
 
 
-def choices():
-    return [(channel.slug, channel.label) for channel in REGISTRY.values()]
 
 
 def framing() -> tuple[str, ...]:
     """Every origin that frames some channel's pages, for pages that cannot know whose they are."""
     return tuple(dict.fromkeys(origin for channel in REGISTRY.values() for origin in channel.frame_ancestors))
-
-
-def keyed(*parts: str) -> str:
-    """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
-    message = "\x1f".join(parts).encode()
-    return hmac.new(settings.PSEUDONYM_KEY.encode(), message, sha256).hexdigest()
-
-
-def secret_of(recruitment, name: str) -> str:
-    """A secret that a way back must hold; '' where it is not kept. Everything else about secrets is the business of jobs."""
-    from ..panels.secrets import kept_secret  # it knows the models, which know the channels
-
-    return kept_secret(recruitment, name) if recruitment.pk else ""
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

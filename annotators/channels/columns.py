@@ -9,7 +9,8 @@ from django import forms
 from studies.rows import Limits, Problems, Rows, read_rows
 from studies.texts import is_blank, name_key
 
-from ..panels import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SUBMITTED, UNKNOWN, WORKING, Seen
+from ..constants import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SUBMITTED, UNKNOWN, WORKING
+from ..panels import Seen
 
 MEANINGS = (SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, WORKING)
 FIELDS = ("file_person", "file_session", "file_state", "file_words", "file_code")

@@ -4,7 +4,8 @@ import hmac
 
 from django import forms
 
-from . import Arrival, Channel, keyed, register
+from ..crypto import keyed
+from . import Arrival, Channel, register
 
 
 class InvitationSettings(forms.Form):

@@ -5,8 +5,8 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import annotators.channels
 import annotators.models
+import annotators.registry
 import studies.models
 
 
@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
             name="Recruitment",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("channel", models.CharField(choices=annotators.channels.choices, max_length=20)),
+                ("channel", models.CharField(choices=annotators.registry.choices, max_length=20)),
                 (
                     "pool",
                     models.CharField(

@@ -9,8 +9,7 @@ from collections import defaultdict
 
 from django.db import migrations, models
 
-from annotators.channels import keyed
-from annotators.encryption import Purpose, decrypt, encrypt
+from annotators.crypto import Purpose, decrypt, encrypt, keyed
 from annotators.identity import ERASED, mark_of
 
 CHUNK = 500

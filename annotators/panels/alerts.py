@@ -1,6 +1,6 @@
 """What a researcher should look at while a panel works, before it costs money or people's time. Said, never acted on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,11 +12,10 @@ from django.utils import timezone
 from studies.models import Batch
 
 from ..channels import REGISTRY
+from ..constants import SUBMITTED
 from ..links import LinkState, link_state
-from ..models import Assignment, Recruitment
-from ..pay import keeping
-from . import SUBMITTED, Busy, Charged, Funds, Refused, Service, Unclear
-from .models import PanelOrder, PanelSubmission, PanelTask
+from ..models import Assignment, PanelOrder, PanelSubmission, PanelTask, Recruitment
+from . import Busy, Charged, Funds, Refused, Service, Unclear
 from .reconcile import LEFT, counts
 from .rounds import places_taken
 
@@ -39,9 +38,12 @@ class Alert:
     advice: str
 
 
+# Checks of what is above panels.
+further_checks: list[Callable[[Recruitment], Iterable[Alert]]] = []
+
 def alerts(recruitment: Recruitment) -> list[Alert]:
     """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
-    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money, kept_ids)
+    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money, *further_checks)
     return [alert for check in checks for alert in check(recruitment)]
 
 
@@ -118,16 +120,6 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
         yield Alert(
             "undecided", f"The panel approves {n} by itself within 12 hours, and no decision about them has reached it.",
             "Approve them, or decide on those that are in doubt.",
-        )  # fmt: skip
-
-
-def kept_ids(recruitment: Recruitment) -> Iterator[Alert]:
-    if kept := keeping.kept_of(recruitment):
-        whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
-        owed = f"{kept.amount:.2f} {kept.currency}"
-        yield Alert(
-            "ids", f"Ids of {whose} kept beyond their day ({kept.day}), because {owed} are owed to them.",
-            "Pay them, and mark by hand what was paid by hand: the ids are erased within the hour after.",
         )  # fmt: skip
 
 

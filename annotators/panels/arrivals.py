@@ -11,10 +11,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from ..assign import pool_key
-from ..channels import REGISTRY, keyed
-from ..models import Assignment, Recruitment
-from . import APPROVED, REJECTED, SUBMITTED, UNKNOWN, WORKING, Seen
-from .models import PanelEvent
+from ..channels import REGISTRY
+from ..constants import APPROVED, REJECTED, SUBMITTED, UNKNOWN, WORKING
+from ..crypto import keyed
+from ..models import Assignment, PanelEvent, Recruitment
+from . import Seen
 
 SOURCE = "arrival"
 # Later the regular look has seen them, or their panel shows nothing of them.

@@ -12,9 +12,9 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from ..channels import REGISTRY
-from ..models import Assignment, Recruitment
-from . import APPROVED, WORKING, Seen
-from .models import PanelOrder, PanelSubmission
+from ..constants import APPROVED, WORKING
+from ..models import Assignment, PanelOrder, PanelSubmission, Recruitment
+from . import Seen
 from .orders import give_all
 from .reconcile import UNSENT_AFTER, take_in
 from .secrets import can_order

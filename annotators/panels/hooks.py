@@ -11,9 +11,8 @@ from django.views.decorators.http import require_POST
 from studies.limits import is_over
 
 from ..channels import REGISTRY
-from ..models import Recruitment
+from ..models import PanelEvent, Recruitment
 from . import Forged, news
-from .models import PanelEvent
 from .secrets import HOOK, kept_secret
 
 LARGEST = 64 * 1024

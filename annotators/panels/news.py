@@ -16,9 +16,8 @@ from studies import jobs
 from studies.models import Job
 
 from ..channels import REGISTRY
-from ..models import Assignment, Recruitment
+from ..models import Assignment, PanelEvent, PanelSubmission, Recruitment
 from . import Busy, Refused, Seen, Service, Unclear, arrivals, credits
-from .models import PanelEvent, PanelSubmission
 from .publishing import tasks_of
 from .reconcile import take_in
 from .secrets import service_of

@@ -17,10 +17,10 @@ from django.db.models.functions import Now
 
 from studies import audit
 
+from ..constants import OPERATIONS
 from ..identity import panel_id, panel_ids, submission_id
-from ..models import Recruitment
-from . import OPERATIONS, Busy, NotYet, Order, Refused, Service, Unclear
-from .models import PanelBar, PanelOrder, PanelSubmission, PanelTask
+from ..models import PanelBar, PanelOrder, PanelSubmission, PanelTask, Recruitment
+from . import Busy, NotYet, Order, Refused, Service, Unclear
 
 logger = logging.getLogger("heval.panels")
 

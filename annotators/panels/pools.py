@@ -12,9 +12,9 @@ from django.db.models.functions import Now
 from studies.models import Study
 
 from ..assign import REVIVABLE
-from ..channels import REGISTRY, keyed
-from ..models import Annotator, Assignment, PanelIdentity, Recruitment
-from .models import PanelBar, PanelOrder
+from ..channels import REGISTRY
+from ..crypto import keyed
+from ..models import Annotator, Assignment, PanelBar, PanelIdentity, PanelOrder, Recruitment
 from .orders import give
 
 # People in one order. Some panels take each by a request of its own, about two a second.

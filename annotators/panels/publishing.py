@@ -1,5 +1,6 @@
 """Publishing at a panel: what it costs, what speaks against it, and the order."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,14 +14,14 @@ from studies.models import Study
 
 from ..channels import REGISTRY
 from ..identity import OF_PERSON
-from ..models import Assignment, Recruitment
-from ..pay import promises
-from .models import PanelOrder, PanelTask
+from ..models import Assignment, PanelOrder, PanelTask, Recruitment
 from .orders import give
 from .pools import lists_for, push
 
 State = PanelOrder.State
 ENDED = (State.DONE, State.REFUSED, State.CANCELLED)
+# What else must be mended before anybody may be sent to a link.
+further_hindrances: list[Callable[[Recruitment], Iterable[str]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def per_hour(reward: Decimal, minutes: int) -> Decimal:
 
 def hindrances(recruitment: Recruitment) -> list[str]:
     """What must be mended before anybody may be sent here."""
-    found = [*REGISTRY[recruitment.channel].problems(recruitment), *promises.hindrances(recruitment)]
+    found = [*REGISTRY[recruitment.channel].problems(recruitment), *(words for further in further_hindrances for words in further(recruitment))]
     if recruitment.study.state != Study.State.LAUNCHED:
         found.append("The study is not launched: people would come to a closed door.")
     if recruitment.stopped_at:

@@ -5,7 +5,7 @@ Nothing is refused here, nobody's answers go: places of people who left are give
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -15,13 +15,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from .. import assign
-from ..channels import REGISTRY, keyed
+from ..channels import REGISTRY
+from ..constants import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
+from ..crypto import keyed
 from ..identity import ERASED, OF_PERSON, keep_identities, mark_of
-from ..models import Annotator, Assignment, PanelIdentity, Recruitment
-from ..pay import book
+from ..models import Annotator, Assignment, PanelIdentity, PanelSubmission, PanelTask, Recruitment
 from ..receipts import plain, receipt_of
-from . import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING, Seen
-from .models import PanelSubmission, PanelTask
+from . import Seen
 from .secrets import has_token
 
 Trust, Released = Assignment.Trust, Assignment.Released
@@ -64,6 +64,10 @@ class Summary:
     classes: dict[str, int] = field(default_factory=dict)
 
 
+# What is done whenever a panel was looked at, whether that changed something or not.
+after_looks: list[Callable[[Recruitment], object]] = []
+
+
 class Rehearsed(Exception):
     """Raised within the transaction of a rehearsal, so that nothing of it stays."""
 
@@ -103,7 +107,8 @@ def take_in(
     # Places have locks of their own, in an order of their own.
     summary.released = sum(assign.release(pk, reason) for pk, reason in left)
     summary.classes = counts(recruitment)
-    book.settle(recruitment)
+    for function in after_looks:
+        function(recruitment)
     return summary
 
 

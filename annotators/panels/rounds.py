@@ -12,9 +12,8 @@ from django.db.models import Exists, OuterRef, Q
 
 from studies import audit
 
-from ..models import Assignment, Recruitment
-from . import WORKING
-from .models import PanelOrder, PanelPlan, PanelSubmission, PanelTask
+from ..constants import WORKING
+from ..models import Assignment, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 from .orders import give
 from .publishing import hindrances
 from .reconcile import SENT

@@ -9,10 +9,9 @@ from studies import audit
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
-from ..encryption import Purpose, decrypt, encrypt
-from ..models import Recruitment
+from ..crypto import Purpose, decrypt, encrypt
+from ..models import PanelSecret, Recruitment
 from . import Refused, Service
-from .models import PanelSecret
 
 # With it the panel signs its messages. It opens nothing at the panel.
 HOOK = "hook"
@@ -53,6 +52,8 @@ def has_token(recruitment: Recruitment) -> bool:
 
 def kept_secret(recruitment: Recruitment, name: str) -> str:
     """One secret; '' where there is none."""
+    if recruitment.pk is None:  # a form that was not saved yet
+        return ""
     kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
     return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-from . import EXPIRED, RETURNED, SUBMITTED, WORKING
+from ..constants import EXPIRED, RETURNED, SUBMITTED, WORKING
 
 
 class Loopback:

@@ -1,7 +1,9 @@
 """The job that speaks to a panel: sends what is ordered, reads what is shown, and sends what follows from it."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -13,13 +15,12 @@ from studies import jobs
 from studies.models import Job, Study
 
 from ..channels import REGISTRY
-from ..models import Recruitment, Verdict
-from ..verdicts.decide import approve_all
-from . import SUBMITTED, Busy, Refused, Seen, Service, Unclear, alerts, credits, pools, rounds
-from .models import PanelOrder, PanelSecret, PanelSubmission
+from ..constants import SUBMITTED
+from ..models import PanelOrder, PanelSecret, PanelSubmission, Recruitment
+from . import Busy, Refused, Seen, Service, Unclear, alerts, credits, pools, rounds
 from .orders import send_due
 from .publishing import published, tasks_of
-from .reconcile import Summary, take_in, with_class
+from .reconcile import Summary, take_in
 from .secrets import HOOK, keep, service_of
 
 KIND = "panel"
@@ -91,10 +92,9 @@ def tell(recruitment: Recruitment, service: Service, progress) -> None:
 
 def work(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
-    if job.arguments.get("approves"):
-        approve_matched(recruitment, job.by)
-    if job.arguments.get("listens"):
-        listen(recruitment, job.by)
+    for name, step in FIRST.items():
+        if job.arguments.get(name):
+            step(recruitment, job.by)
     return asdict(ask(recruitment, progress))
 
 
@@ -112,25 +112,8 @@ def listen(recruitment: Recruitment, by=None) -> None:
     keep(recruitment, {HOOK: secret}, by)
 
 
-def undecided(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
-    """Work that came both here and there, and that nobody here has rejected."""
-    rejected = Verdict.objects.filter(assignment=OuterRef("assignment"), kind=Verdict.Kind.REJECT, reversed_by=None)
-    # Whom the panel had rejected and shows as undecided again nobody here has decided about.
-    here = rejected.exclude(category=Verdict.AT_PANEL)
-    return with_class(recruitment).filter(~Exists(here), standing="matched")
-
-
-def to_approve(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
-    """Of these, whose approval is not ordered; also whose approval the panel refused, such as for want of money: what stood in its way
-    may be mended."""
-    ordered = PanelOrder.objects.filter(submission=OuterRef("pk"), operation="approve")
-    return undecided(recruitment).filter(~Exists(ordered.exclude(state=PanelOrder.State.REFUSED)))
-
-
-def approve_matched(recruitment: Recruitment, by) -> int:
-    """Order the approval of everybody whose work came both here and there; nobody is ordered twice, and nobody about whom somebody has
-    decided otherwise."""
-    return approve_all(recruitment, list(to_approve(recruitment).select_related("assignment")), by)
+# What a job may be asked to do before it asks the panel, by the name of its argument. Pay puts approving here.
+FIRST: dict[str, Callable[[Recruitment, Any], object]] = {"listens": listen}
 
 
 def watched() -> QuerySet[Recruitment]:

@@ -17,12 +17,10 @@ from studies import audit
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
-from ..models import Assignment, Recruitment, Verdict
-from ..panels import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
-from ..panels.models import PanelOrder, PanelSubmission
+from ..constants import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
+from ..models import Assignment, OutcomePay, PanelOrder, PanelSubmission, Payment, Recruitment, Verdict
 from ..panels.orders import give
 from .keeping import forget_leavers
-from .models import OutcomePay, Payment
 from .owed import Owed, owed_to, people_of
 from .promises import NOBODY, terms_of
 

@@ -9,11 +9,10 @@ from studies.spreadsheet import csv_text
 
 from ..channels import REGISTRY
 from ..identity import panel_ids, submission_id
-from ..models import Assignment, Recruitment
+from ..models import Assignment, Payment, Recruitment
 from ..panels import BulkText, Order
 from ..receipts import plain, receipt_of
 from .book import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
-from .models import Payment
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
 MOST_ROWS = 10_000

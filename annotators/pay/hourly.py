@@ -8,9 +8,8 @@ from django.db.models import Q, Sum
 
 from studies.models import Study
 
-from ..models import Assignment
+from ..models import Assignment, Payment
 from . import book
-from .models import Payment
 from .promises import CENT, NOBODY
 
 TENTH = Decimal("0.1")

@@ -1,6 +1,7 @@
 """Whose panel ids are kept: of people who are still owed something, who could not be paid without them, and until its day of
 everybody who has not left."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -12,10 +13,10 @@ from django.utils import timezone
 from studies.models import Study
 
 from ..channels import REGISTRY
+from ..constants import APPROVED
 from ..identity import ERASED
-from ..models import Assignment, PanelIdentity, PanelSubmission, Recruitment
-from ..panels import APPROVED
-from .models import Payment
+from ..models import Assignment, PanelIdentity, PanelSubmission, Payment, Recruitment
+from ..panels.alerts import Alert
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,16 @@ def kept_of(recruitment: Recruitment) -> Kept | None:
         return None
     currency = recruitment.currency or study.currency
     return Kept(found["people"], found["amount"], currency, day_of(study).date())
+
+
+def alerts_of(recruitment: Recruitment) -> Iterator[Alert]:
+    if kept := kept_of(recruitment):
+        whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
+        owed = f"{kept.amount:.2f} {kept.currency}"
+        yield Alert(
+            "ids", f"Ids of {whose} kept beyond their day ({kept.day}), because {owed} are owed to them.",
+            "Pay them, and mark by hand what was paid by hand: the ids are erased within the hour after.",
+        )  # fmt: skip
 
 
 def links() -> QuerySet[Recruitment]:

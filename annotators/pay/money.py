@@ -9,12 +9,11 @@ from studies.models import Study
 
 from ..channels import REGISTRY
 from ..links import link_state
-from ..models import Assignment, Recruitment
+from ..models import Assignment, Payment, Recruitment
 from ..monitor import progress_of
 from ..panels import Fee
 from ..panels.alerts import charged_of
 from . import book
-from .models import Payment
 from .promises import NOBODY, rewards_of
 
 State = Payment.State

@@ -7,10 +7,9 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from studies.models import Study
 
-from ..models import Assignment, Recruitment
+from ..models import Assignment, OutcomePay, Recruitment
 from ..pages import way_of
 from ..record import standing_of
-from .models import OutcomePay
 from .promises import NOBODY, Rule, Terms
 
 Released, Outcome = Assignment.Released, OutcomePay.Outcome

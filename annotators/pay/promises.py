@@ -9,9 +9,8 @@ from studies.design import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Expected, Section, Study
 from studies.protocols import Problem
 
-from ..models import Recruitment
+from ..models import OutcomePay, Recruitment
 from ..offers import offer_of
-from .models import OutcomePay
 
 Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
 NOBODY = Decimal(0)

@@ -7,9 +7,8 @@ from django.db.models import Q, Sum
 
 from ..channels import REGISTRY
 from ..identity import panel_id
-from ..models import Assignment, PageVisit
+from ..models import Assignment, OutcomePay, PageVisit, Payment
 from . import keeping
-from .models import OutcomePay, Payment
 from .owed import outcome_of, owed_to, people_of
 from .promises import NOBODY, Rule, terms_of
 

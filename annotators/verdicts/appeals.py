@@ -14,8 +14,8 @@ from studies.lifecycle import NotNow
 from studies.models import Study
 from studies.texts import TextRefused, clean_text, is_blank
 
+from ..constants import APPROVED
 from ..models import Appeal, Assignment, PanelSubmission, Recruitment, Verdict
-from ..panels import APPROVED
 from .decide import LONGEST, hold, rejected_at_panel, reverse, reversible_until, said_to_person, standing_rejection
 
 ANSWERED_WITHIN = timedelta(days=14)

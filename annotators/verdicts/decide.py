@@ -18,8 +18,9 @@ from studies.models import Study, System
 from studies.texts import TextRefused, clean_text, is_blank
 
 from ..channels import REGISTRY
+from ..constants import APPROVED, REJECTED, SUBMITTED
 from ..models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment, Verdict
-from ..panels import APPROVED, REJECTED, SUBMITTED, Refusals
+from ..panels import Refusals
 from ..panels.orders import cancel, give, give_all
 from ..panels.reconcile import CLASSES, SENT, with_class
 from ..panels.secrets import can_order

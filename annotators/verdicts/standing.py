@@ -9,8 +9,8 @@ from datetime import datetime
 from django.utils import timezone
 
 from ..channels import REGISTRY
+from ..constants import APPROVED, REJECTED, SCREENED_OUT
 from ..models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from ..panels import APPROVED, REJECTED, SCREENED_OUT
 from ..panels.reconcile import LEFT, SENT, UNSENT_AFTER
 from .appeals import due_of
 from .decide import WITHOUT_EFFECT, shown_of, still_shown

@@ -8,6 +8,7 @@ from studies.lifecycle import NotNow
 from studies.texts import TextRefused, clean_text, is_blank
 
 from .. import assign
+from .. import withdraw as withdrawal
 from ..channels import REGISTRY
 from ..identity import ids_of, panel_id
 from ..models import Appeal, Assignment, Inquiry
@@ -127,7 +128,7 @@ def withdraw(request, code):
         )
     if request.method == "POST":
         ids, ended = ids_of(assignment), "complete" if assignment.submitted_at else "withdrawn"
-        assign.withdraw(assignment)
+        withdrawal.withdraw(assignment)
         backs = [
             way_back_of(assignment.recruitment, ended, known, receipt_of(code)) for known in (ids, ids_of(assignment))
         ]

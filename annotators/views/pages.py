@@ -15,7 +15,7 @@ from ..images import as_sent
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
 from ..pages import FEEDBACK, media_names, plan_of
-from ..places import give_back_if_closed, keep_longer, place_of
+from ..places import give_back_if_closed, keep_longer
 from ..prepared import insert_lightly
 from ..record import (
     DRAFT_LIMIT,
@@ -43,7 +43,7 @@ from ..show import cached_markdown, shown_page, stored_texts
 from ..training import told_of
 from ..typed import typed_on
 from .replies import for_annotators, framed, render, to_page
-from .whose import assignment_on_page, assignment_or_404, has_ended
+from .whose import assignment_on_page, assignment_or_404, has_ended, kept_place
 
 DAY_SECONDS = 24 * 60 * 60
 
@@ -119,7 +119,7 @@ def _autosaved(request, code: str, key: str) -> HttpResponse:
     """What the page's script is answered: how long the place is kept now."""
     assignment = assignment_on_page(request, code, key)
     give_back_if_closed(assignment)
-    context = {"kept": place_of(assignment), "assignment_path": f"/p/{code}/", "key": key}
+    context = {"kept": kept_place(assignment), "assignment_path": f"/p/{code}/", "key": key}
     return render(request, "annotate/_place.html", context)
 
 
@@ -207,7 +207,7 @@ def page_response(request, standing: Standing, step: Step, visit: PageVisit | No
         "pages": pages,
         "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
-        "kept": place_of(assignment) if stored is None else None,
+        "kept": kept_place(assignment) if stored is None else None,
         "key": step.page.key,
         "has_agreed": assignment.consented_at is not None,
         "previous": standing.walk.before(step.page.key),

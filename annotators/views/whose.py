@@ -1,5 +1,7 @@
 """The assignment that an address means."""
 
+from dataclasses import replace
+
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import FilteredRelation, Q
 from django.http import Http404
@@ -11,7 +13,8 @@ from .. import assign
 from ..at_once import remember
 from ..models import Assignment
 from ..pages import page_before
-from ..places import is_cut_off
+from ..pay.telling import pay_of
+from ..places import Place, is_cut_off, place_of
 from ..prepared import Select, columns_of
 from ..record import OF_VISIT, visits_in
 from .replies import framed
@@ -91,3 +94,11 @@ def has_work(assignment) -> bool:
         and assignment.withdrawn_at is None
         and assignment.released_reason not in assign.ENDS_PARTICIPATION
     )
+
+
+def kept_place(assignment: Assignment) -> Place | None:
+    """What a page says of the time: once it is over, also that whoever finishes is paid, where that was promised."""
+    place = place_of(assignment)
+    if place and place.is_over and (pay := pay_of(assignment, "complete")) and pay.amount:
+        return replace(place, words=f"{place.words} If you finish, you are paid all the same.")
+    return place

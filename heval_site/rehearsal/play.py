@@ -18,9 +18,10 @@ from django.urls import reverse
 from analysis.simulate import Crowd, Judge, World, answers_on, default_preferences
 from annotators import assign
 from annotators.channels import OUTCOMES, REGISTRY
+from annotators.constants import REJECTED
 from annotators.identity import ids_of, mark_of
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.panels import REJECTED, publishing, work
+from annotators.panels import publishing, work
 from annotators.panels.reconcile import CLASSES, unseen, with_class
 from annotators.panels.stand_in import StandIn, Visit, Way
 from annotators.pay import book

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from annotators.panels import APPROVED, SUBMITTED
+from annotators.constants import APPROVED, SUBMITTED
 from annotators.panels.reconcile import CLASSES
 
 from .cast import FINISHED

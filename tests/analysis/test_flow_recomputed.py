@@ -16,6 +16,7 @@ from analysis.report import build_report
 from annotators import assign
 from annotators.exclude import exclude, reverse_exclusion
 from annotators.models import Assignment
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Arm, ExclusionRule, Study
 from tests.analysis.test_recomputed import play
@@ -44,7 +45,7 @@ def study():
     play_on(late)
     assert Assignment.objects.get(pk=late.pk).is_late
     play(study, 31, until=1)
-    assign.withdraw(made[7])
+    withdraw(made[7])
     owner = user("owner")
     first, second = exclude([made[2], made[9]], "technical", owner)
     reverse_exclusion(second, owner)

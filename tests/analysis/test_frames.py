@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.frames import assignments_frame, data_sha256, responses_frame
 from analysis.snapshot import snapshot
-from annotators.assign import withdraw
 from annotators.models import Assignment, Response
+from annotators.withdraw import withdraw
 from tests.analysis.answers import answer
 from tests.builders import spa_study
 from tests.players import submitted

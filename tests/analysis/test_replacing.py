@@ -3,8 +3,9 @@
 import pytest
 
 from analysis import replacing, tasks
-from annotators import assign, exclude
+from annotators import exclude
 from annotators.models import Assignment
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import AuditEvent, Batch, Study
 from tests import builders
@@ -57,7 +58,7 @@ def test_a_rule_that_looks_at_outcomes_replaces_nobody():
 def test_who_withdrew_after_submitting_is_replaced_where_people_kept_are_counted():
     study = study_of(target_kind="kept")
     (gone,) = answer(study, 1)
-    assign.withdraw(gone)
+    withdraw(gone)
     assert tasks.replace_who_left() == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from analysis.models import AnalysisRun
 from analysis.plots import draw
 from analysis.runs import run_analysis
-from annotators.assign import withdraw
+from annotators.withdraw import withdraw
 from studies import jobs, lifecycle
 from studies.models import AuditEvent, Job, Study
 from tests.analysis.answers import answer

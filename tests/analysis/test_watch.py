@@ -10,6 +10,7 @@ from analysis.claims import claims_of, number_claims
 from analysis.watch import look, look_everywhere, watched
 from annotators import assign, settle
 from annotators.models import Assignment
+from annotators.withdraw import withdraw
 from studies import jobs, lifecycle
 from studies.models import AuditEvent, Job, Study
 from tests.annotators.test_races import all_at_once
@@ -70,7 +71,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     study = choice_study(target_n=5, prompts=12, m=2)
     gone = choosing(study, "gone", lambda item: "beta")
     look(study)
-    assign.withdraw(gone)
+    withdraw(gone)
     assert claims_of(now(study)).rows["is_given"].sum() == 0
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from annotators import assign
 from annotators.identity import keep_identity, panel_id
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import AuditEvent, Batch, Study
 from tests.builders import spa_draft, spa_study
@@ -171,7 +172,7 @@ def test_withdrawing_before_submission_frees_the_place_and_blanks_words(study):
     PageVisit.objects.filter(assignment=assignment, key="s4").update(draft={"s4.q1": ["I am Kim"]})
     keep_identity(assignment.annotator, "kim-77")
     assert panel_id(assignment.annotator) == "kim-77"
-    assign.withdraw(assignment)
+    withdraw(assignment)
     assignment = Assignment.objects.get(pk=assignment.pk)
     assert assignment.released_reason == "withdrawn" and assignment.withdrawn_at
     assert panel_id(assignment.annotator) is None and counts_are_true(study)
@@ -185,7 +186,7 @@ def test_withdrawing_after_submission_keeps_the_place(blanks):
     study = spa_study(target_n=2, withdrawal_blanks_ratings=blanks)
     assignment = submitted(study, "a", comment="I am Kim")
     before = Response.objects.filter(assignment=assignment).count()
-    assert assign.withdraw(assignment) == 1 and assign.withdraw(assignment) == 0
+    assert withdraw(assignment) == 1 and withdraw(assignment) == 0
     rows = Response.objects.filter(assignment=assignment)
     assert rows.count() == before and not rows.exclude(text="").exists()
     assert rows.filter(value__isnull=False).exists() is not blanks

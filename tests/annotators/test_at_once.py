@@ -13,6 +13,7 @@ from annotators import assign, at_once
 from annotators.at_once import record_at_once
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import record_page, standing_of
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.builders import SCREENING, add_rating, add_survey, draft_study, launched, recruitment
@@ -109,7 +110,7 @@ UNUSUAL = {
     "the page before not answered": lambda a: visits(a, "s1.p1").update(recorded_at=None),
     "the page before never seen": lambda a: visits(a, "s1.p1").delete(),
     "released": lambda a: assign.release(a.pk, "expired"),
-    "withdrawn": lambda a: assign.withdraw(a),
+    "withdrawn": lambda a: withdraw(a),
     "submitted": lambda a: Assignment.objects.filter(pk=a.pk).update(submitted_at=F("started_at") + timedelta(seconds=1)),
     "of another seed": lambda a: Assignment.objects.filter(pk=a.pk).update(seed=F("seed") + 1),
     "other times since": lambda a: lifecycle.amend(a.study, {"study": {None: {"idle_seconds": 77}}}, reason="Slower.", by=None),

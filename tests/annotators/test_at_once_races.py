@@ -15,6 +15,7 @@ from annotators.at_once import record_at_once
 from annotators.models import Assignment, Response
 from annotators.record import record_page, save_draft
 from annotators.views import pages
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.annotators.test_at_once import KEY, NEXT, at_second_page, sent_on, study_of, visits
@@ -79,7 +80,7 @@ MEANWHILE = {
     "the place is taken over": _taken_over,
     "it fails checks": lambda a: assign.release(a.pk, "failed_checks"),
     "the study is closed": _closed,
-    "the person withdraws": lambda a: assign.withdraw(fresh(a)),
+    "the person withdraws": lambda a: withdraw(fresh(a)),
     "the time is extended": lambda a: assign.extend(fresh(a)),
 }  # fmt: skip
 
@@ -124,7 +125,7 @@ def storing():
 
 def test_who_withdraws_while_a_page_is_being_stored_leaves_no_answer(storing):
     assignment, store = storing
-    assert beside(store, lambda: assign.withdraw(fresh(assignment))) == (True, 1)
+    assert beside(store, lambda: withdraw(fresh(assignment))) == (True, 1)
     assert answers_of(assignment).count() == 2 and not Response.objects.filter(erased_at=None).exists()
 
 

@@ -8,9 +8,10 @@ from django.test import Client
 
 from annotators import assign
 from annotators.channels import REGISTRY
+from annotators.constants import SUBMITTED
 from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Payment
-from annotators.panels import SUBMITTED, Seen
+from annotators.panels import Seen
 from annotators.panels.reconcile import take_in, with_class
 from annotators.pay import book
 from annotators.pay.owed import people_of

@@ -10,6 +10,7 @@ from django.utils import timezone
 from annotators import assign
 from annotators.identity import ids_of, keep_identity, panel_id
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, SampleColumn, SampleValue
+from annotators.withdraw import withdraw
 from tests.builders import recruitment, spa_study, user
 from tests.traces import Hunt
 
@@ -38,7 +39,7 @@ def test_ids_in_clear_go_from_every_row_and_stay_enciphered_where_they_are_neede
     works, left, owed, sign_up, by_file = made.values()
     nought = assign.annotator_of("panel", "739184")
     for one in (left, owed):
-        assign.withdraw(one)
+        withdraw(one)
     keep_identity(sign_up.annotator, "7391840"), keep_identity(nought, "0739184")
     Payment.objects.create(assignment=owed, kind="outcome", amount=Decimal(1), currency="USD", way="hand")
     shown = {"recruitment": door, "state": "submitted", "source": "file"}

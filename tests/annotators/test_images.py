@@ -10,9 +10,9 @@ from analysis.codebook import codebook_of
 from analysis.exports import jsonl_blocks
 from analysis.flat import Selection, seats
 from analysis.report import build_report
-from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Conflict, record_page, standing_of
+from annotators.withdraw import withdraw
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment
@@ -154,7 +154,7 @@ def test_a_withdrawal_deletes_the_note_where_it_deletes_ratings(tmp_path, settin
     one = Sender(launched(Study.objects.get(pk=draft.pk)))
     key = one.key
     one.send(**{"unseen.i1.A": "1"})
-    assign.withdraw(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
+    withdraw(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
     assert one.visit(key).unseen == ("" if blanks else "i1.A")
 
 

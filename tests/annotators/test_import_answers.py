@@ -199,7 +199,7 @@ def test_the_files_own_column_names(tmp_path):
 
 
 def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
-    from annotators.assign import withdraw
+    from annotators.withdraw import withdraw
 
     study = choice_draft()
     import_answers(study, written(tmp_path, CHOICES))

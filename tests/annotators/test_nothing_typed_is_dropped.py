@@ -23,6 +23,7 @@ from annotators.pages import page_as_shown
 from annotators.record import CONTROLS, SKIP, NotStored, standing_of
 from annotators.show import stored_texts
 from annotators.views import pages as page_views
+from annotators.withdraw import withdraw
 from heval_site import unavailable
 from studies import lifecycle
 from studies.models import Study
@@ -224,7 +225,7 @@ def finish(assignment: Assignment) -> None:
 
 def finish_and_withdraw(assignment: Assignment) -> None:
     finish(assignment)
-    assign.withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
+    withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
 
 
 def lose_everything_light(assignment: Assignment) -> None:
@@ -236,7 +237,7 @@ REASONS_TO_RELEASE = [reason for reason in Assignment.Released if reason not in 
 STATES = {
     "at work": lambda a: None,
     "at work, the beginning lost": lose_everything_light,
-    "withdrawn": lambda a: assign.withdraw(a),
+    "withdrawn": lambda a: withdraw(a),
     "submitted": finish,
     "submitted and withdrawn": finish_and_withdraw,
     "paused": lambda a: lifecycle.pause(a.study, by=None),
@@ -484,7 +485,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
         if everything:
             pages += 1
             point = transaction.savepoint()
-            assign.withdraw(fresh)
+            withdraw(fresh)
             assert assert_kept(client.post(path, everything), fresh, key, everything, (path, "left")) == "shown"
             transaction.savepoint_rollback(point)
             strange = everything | {"of.another.page": WORDS}

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from annotators import assign
 from annotators.models import Assignment
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.accessibility import violations
@@ -184,7 +185,7 @@ def test_without_a_connection_the_line_says_nothing_that_is_not_so(clocked):
 
 def test_a_second_tab_in_which_the_study_was_left_is_told_in_the_first(clocked):
     person = clocked()
-    assign.withdraw(row(person.mine))
+    withdraw(row(person.mine))
     person.page.locator("[data-has-range]").first.fill("9")
     person.page.clock.run_for(2000)
     person.page.wait_for_selector("text=You have left this study. Nothing that you send is stored any more.")

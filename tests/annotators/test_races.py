@@ -14,6 +14,7 @@ from django.utils import timezone
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Closed, Conflict, Elsewhere, standing_of
+from annotators.withdraw import withdraw
 from studies.models import Batch
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
@@ -220,7 +221,7 @@ def play(study, seed):
                 elif act < 0.95:
                     assign.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
                 else:
-                    assign.withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
                     break
             except (Closed, Elsewhere, Conflict):
                 continue

@@ -10,6 +10,7 @@ from annotators import assign, settle
 from annotators.exclude import exclude
 from annotators.models import Assignment, Response
 from annotators.record import standing_of
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import AuditEvent, Batch, Item, Study
 from tests.annotators.test_races import all_at_once, counts_are_true
@@ -108,7 +109,7 @@ def test_a_withdrawal_does_not_unsettle_and_a_replacement_does():
     owner = user("owner")
     first, second = (choosing(study, person, lambda item: "alpha") for person in "ab")
     settle.settle(study)
-    assign.withdraw(first)
+    withdraw(first)
     assert settle.settle(study) == 0 and not Item.objects.filter(settled_at=None).exists()
     exclude([second], "technical", by=owner, reopen=True)
     assert settle.settle(study) == 0

@@ -8,8 +8,9 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotators import assign
+from annotators.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.panels import APPROVED, RETURNED, SUBMITTED, WORKING, Busy, Funds, Seen
+from annotators.panels import Busy, Funds, Seen
 from annotators.panels.alerts import alerts, funds_of, liability, note_funds
 from annotators.panels.orders import give
 from annotators.panels.reconcile import take_in

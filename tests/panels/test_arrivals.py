@@ -7,19 +7,9 @@ from django.test import Client
 from annotators import tasks
 from annotators.assign import pool_key
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recruitment
-from annotators.panels import (
-    APPROVED,
-    EXPIRED,
-    RETURNED,
-    SCREENED_OUT,
-    SUBMITTED,
-    UNKNOWN,
-    WORKING,
-    Seen,
-    arrivals,
-    news,
-)
+from annotators.panels import Seen, arrivals, news
 from annotators.panels.arrivals import ANOTHER, LEFT, NOBODY, VERIFIED, judged
 from annotators.panels.secrets import keep
 from studies import jobs

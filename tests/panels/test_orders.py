@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from annotators.constants import OPERATIONS
 from annotators.identity import keep_identity
 from annotators.models import PanelOrder, PanelSubmission, PanelTask
-from annotators.panels import OPERATIONS, Unclear
+from annotators.panels import Unclear
 from annotators.panels.orders import LOST_AFTER, TRIES, cancel, decide, due, give, send_due
 from studies.models import AuditEvent
 from tests.builders import spa_study, user

@@ -9,8 +9,9 @@ import pytest
 from annotators.channels import REGISTRY
 from annotators.channels.prolific.service import ProlificService, charged, completion_codes, minor
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.constants import OPERATIONS, STATES
 from annotators.models import Recruitment
-from annotators.panels import OPERATIONS, STATES, Busy, Charged, NotYet, Order, Refused, Seen, Unclear
+from annotators.panels import Busy, Charged, NotYet, Order, Refused, Seen, Unclear
 
 PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
 CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": "D5XNUV"}

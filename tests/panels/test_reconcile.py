@@ -6,22 +6,10 @@ import pytest
 from django.utils import timezone
 
 from annotators import assign, tasks
+from annotators.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.identity import panel_id
 from annotators.models import Annotator, Assignment, PanelSubmission, PanelTask, Response
-from annotators.panels import (
-    APPROVED,
-    EXPIRED,
-    REJECTED,
-    RETURNED,
-    SCREENED_OUT,
-    SUBMITTED,
-    UNKNOWN,
-    WORKING,
-    Busy,
-    Refused,
-    Seen,
-    Unclear,
-)
+from annotators.panels import Busy, Refused, Seen, Unclear
 from annotators.panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
 from annotators.panels.secrets import keep
 from annotators.panels.work import Silent, ask, ask_all, watched

@@ -8,8 +8,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recruitment
-from annotators.panels import APPROVED, RETURNED, SUBMITTED, WORKING, Seen, rounds
+from annotators.panels import Seen, rounds
 from annotators.panels.publishing import publish
 from annotators.panels.reconcile import take_in
 from annotators.panels.rounds import advance, further

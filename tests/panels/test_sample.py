@@ -6,10 +6,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
-from annotators import assign, sample
+from annotators import sample
 from annotators.exclude import exclude
 from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.sample import declare, described, read, table
+from annotators.withdraw import withdraw
 from studies.models import AuditEvent, StudyMember
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
@@ -76,7 +77,7 @@ def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again
     declare(recruitment.study, AGE_AND_SEX)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
     read(recruitment, text, "Participant id")
-    assign.withdraw(first)
+    withdraw(first)
     assert kept() == [("Age", "25"), ("Sex", "Male")]
     assert read(recruitment, text, "Participant id").people == 1 and len(kept()) == 2
 

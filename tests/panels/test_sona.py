@@ -11,7 +11,7 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign, tasks
+from annotators import tasks
 from annotators.channels import OUTCOMES, REGISTRY
 from annotators.channels.sona.service import SonaService, grant, values_of
 from annotators.identity import ids_of
@@ -25,6 +25,7 @@ from annotators.panels.work import ask, ask_soon
 from annotators.pay import book
 from annotators.verdicts import decide
 from annotators.verdicts.standing import stands
+from annotators.withdraw import withdraw
 from studies import jobs
 from studies.lifecycle import NotNow
 from studies.models import AuditEvent, Job
@@ -462,7 +463,7 @@ def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not
     done, left = finished(door), claimed(door.study, "left", door, external_ids={"session": "40352"})
     answered(left)
     for one in (done, left):
-        assign.withdraw(one)
+        withdraw(one)
     looked()
     assert fake.granted == {"40351"} and PanelSubmission.objects.get().assignment == done
     page = last_page(done)
@@ -531,7 +532,7 @@ def test_nobody_promises_credit_that_does_not_come(door, fake):
 def test_once_ids_are_erased_credit_stays_given(door, fake):
     one = finished(door)
     looked()
-    assign.withdraw(one)
+    withdraw(one)
     closed_long_ago(door.study, 400)
     tasks.erase_panel_ids()
     one = Assignment.objects.select_related("recruitment__study").get(pk=one.pk)

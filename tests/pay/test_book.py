@@ -26,6 +26,7 @@ from annotators.panels.reconcile import take_in
 from annotators.pay import book
 from annotators.pay.book import Extra, order, settle, to_order
 from annotators.pay.promises import is_less, missing, proposed
+from annotators.withdraw import withdraw
 from annotators.work import work_of
 from studies import lifecycle
 from studies.lifecycle import NotNow
@@ -77,12 +78,12 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         ("back", "returned"),
     ):
         assign.release(half(study, recruitment, person, 1).pk, reason)
-    assign.withdraw(half(study, recruitment, "left"))
-    assign.withdraw(half(study, recruitment, "left at once", 0))
+    withdraw(half(study, recruitment, "left"))
+    withdraw(half(study, recruitment, "left at once", 0))
     late = half(study, recruitment, "in the middle")
     done = submitted(study, "done", recruitment=recruitment)
     # Finished and then withdrew: nothing is taken. Left out of the analysis: neither.
-    assign.withdraw(submitted(study, "done and left", recruitment=recruitment))
+    withdraw(submitted(study, "done and left", recruitment=recruitment))
     Exclusion.objects.create(assignment=done, reason="too fast", by=user("owner"))
     turned_away = assign.annotator_of("panel", "late")
     Assignment.objects.create(
@@ -241,7 +242,7 @@ def test_who_left_and_is_approved_all_the_same_is_not_paid_twice(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    assign.withdraw(left)
+    withdraw(left)
     shown(recruitment, (left, "returned"))
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "due")]
     shown(recruitment, (left, "approved"))
@@ -275,7 +276,7 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    assign.withdraw(left)
+    withdraw(left)
     shown(recruitment, (left, "returned"))
     order(recruitment, service.can, Decimal("1.00"), user("owner"))
     service.faults = ["refused"]

@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from analysis import pay_report
-from annotators import assign
 from annotators.admin import pay
 from annotators.exclude import replace
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
 from annotators.pay import book
 from annotators.pay.hourly import arms_of, pay_an_hour, warning_of
 from annotators.pay.money import money_of
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.admin_pages import logged_in
@@ -210,7 +210,7 @@ def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
         done = taking(submitted(study, str(n), recruitment=link), seconds)
         # Half of the time the page was out of sight.
         Assignment.objects.filter(pk=done.pk).update(started_at=F("submitted_at") - timedelta(seconds=2 * seconds))
-    assign.withdraw(Assignment.objects.latest("pk"))
+    withdraw(Assignment.objects.latest("pk"))
     client = logged_in(user("owner"))
     pages = [
         text(client.get(f"/admin/annotators/{address}/"))

@@ -10,6 +10,7 @@ from annotators.identity import keep_identity, panel_id
 from annotators.models import Assignment, OutcomePay, Payment, Recruitment
 from annotators.panels.publishing import hindrances
 from annotators.pay import book
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import AuditEvent, Expected
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -95,7 +96,7 @@ def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(st
     # To whom nothing is owed is forgotten at once.
     other = claimed(study, "leaves at once", recruitment)
     keep_identity(other.annotator, "leaves at once")
-    assign.withdraw(other)
+    withdraw(other)
     assert panel_id(other.annotator) is None
 
 

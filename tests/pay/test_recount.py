@@ -43,6 +43,7 @@ from annotators.receipts import receipt_of
 from annotators.tries import try_out
 from annotators.verdicts.appeals import answer, open_appeal
 from annotators.verdicts.decide import reject, work_of_submission
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.admin import life
 from studies.copying import clone
@@ -123,8 +124,8 @@ def world(service):
     asked = started(study, "ned", by_hand)
     assert assign.extend(asked)
     claimed(study, "oda", by_hand)
-    assign.withdraw(started(study, "pam", panel))
-    assign.withdraw(slow(submitted(study, "quy", recruitment=panel)))
+    withdraw(started(study, "pam", panel))
+    withdraw(slow(submitted(study, "quy", recruitment=panel)))
     slow(submitted(study, "ann", recruitment=panel))  # a second batch of the same person
     submitted(study, "ray", recruitment=panel)  # in no time at all: a rule finds them
     exclude([done["bob"]], "too_fast", owner, reopen=True)

@@ -11,12 +11,13 @@ from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, 
 from annotators.panels import Refusals
 from annotators.panels.orders import send_due
 from annotators.panels.secrets import keep
-from annotators.panels.work import approve_matched
 from annotators.pay.book import settle
 from annotators.verdicts import measured as measuring
+from annotators.verdicts.approving import approve_matched
 from annotators.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
 from annotators.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
 from annotators.verdicts.measured import Failed, Measured, measured, told
+from annotators.withdraw import withdraw
 from studies.lifecycle import NotNow
 from studies.models import AuditEvent
 from tests.builders import user
@@ -243,12 +244,11 @@ def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, pa
 
 
 def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruitment):
-    from annotators import assign
 
     made = rejected(recruitment)
     one = Assignment.objects.select_related("study").get(pk=made.assignment_id)
     one.study.withdrawal_blanks_ratings = True
-    assign.withdraw(one)
+    withdraw(one)
     made.refresh_from_db()
     assert "failed_checks" not in made.evidence and made.evidence["failed"] == 2 and made.message == LONG
 

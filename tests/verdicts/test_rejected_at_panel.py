@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from annotators.channels import REGISTRY
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.panels.work import approve_matched
 from annotators.pay.book import settle
 from annotators.verdicts.appeals import answer, may_answer, open_appeal, open_appeals
+from annotators.verdicts.approving import approve_matched
 from annotators.verdicts.decide import approve, reject, reverse, standing_rejection
 from annotators.verdicts.standing import stands
 from studies.lifecycle import NotNow

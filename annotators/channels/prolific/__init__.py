@@ -9,11 +9,8 @@ from .. import Arrival, Channel, Return, register
 from ..codes import OutcomeCodes
 from .files import bulk, read_export
 from .rules import REFUSALS
-from .words import ID
+from .words import COMPLETE, ID, PARAMETERS
 
-# Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
-PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
-COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 HOME = "https://app.prolific.com/"
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from ...panels import SUBMITTED, BulkText, Order, Seen
+from ...constants import SUBMITTED
+from ...panels import BulkText, Order, Seen
 from .words import ID, decides_at, state_of
 
 NEEDED = ("Submission id", "Participant id", "Status")

@@ -8,22 +8,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from django.conf import settings as site
 
-from ...panels import (
-    APPROVED,
-    REJECTED,
-    SCREENED_OUT,
-    UNKNOWN,
-    WORKING,
-    Busy,
-    Charged,
-    Funds,
-    NotYet,
-    Order,
-    Refused,
-    Seen,
-    Service,
-    Unclear,
-)
+from ...constants import APPROVED, REJECTED, SCREENED_OUT, UNKNOWN, WORKING
+from ...panels import Busy, Charged, Funds, NotYet, Order, Refused, Seen, Service, Unclear
 from ...panels.wire import Missing, Wire
 from .rules import REFUSALS
 from .webhook import SUBMISSION

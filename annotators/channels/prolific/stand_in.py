@@ -18,10 +18,9 @@ from decimal import Decimal
 from itertools import count
 from urllib.parse import parse_qs, urlsplit
 
-from ...panels import UNKNOWN
+from ...constants import UNKNOWN
 from ...panels.stand_in import StandIn, Visit
-from . import COMPLETE, PARAMETERS
-from .words import STATES
+from .words import COMPLETE, PARAMETERS, STATES
 
 TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - of a panel that does not exist
 

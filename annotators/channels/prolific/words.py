@@ -1,11 +1,14 @@
-"""Prolific's words: its ids, and its states of a submission in ours."""
+"""Prolific's words: its ids and addresses, and its states of a submission in ours."""
 
 import re
 from datetime import datetime, timedelta
 
-from ...panels import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
+from ...constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from .rules import DECIDES_AFTER_DAYS
 
+# Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
+PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 ID = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
 # PROCESSING passes by. PARTIALLY APPROVED is paid in a way that is never ordered here.
 STATES = {

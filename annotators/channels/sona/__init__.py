@@ -6,7 +6,8 @@ from typing import ClassVar
 from django import forms
 
 from ...panels import Refused
-from .. import Arrival, Channel, Return, filled, register, secret_of
+from ...panels.secrets import kept_secret
+from .. import Arrival, Channel, Return, filled, register
 
 SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
 SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
@@ -73,7 +74,7 @@ class Sona(Channel):
         known = {name: recruitment.settings.get(name, "") for name in FROM_SONA}
         code = external_ids.get("session", "")
         # Read for those who completed alone: it is in their address, and nowhere before.
-        if outcome == "complete" and code and all(known.values()) and (token := secret_of(recruitment, SEALED)):
+        if outcome == "complete" and code and all(known.values()) and (token := kept_secret(recruitment, SEALED)):
             return Return(
                 url=filled(CREDIT, known | {SEALED: token, "survey_code": code}), label="Get your credit at SONA"
             )
@@ -93,7 +94,7 @@ class Sona(Channel):
     def problems(self, recruitment):
         missing = [name for name in FROM_SONA if not recruitment.settings.get(name)]
         found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
-        if not secret_of(recruitment, SEALED):
+        if not kept_secret(recruitment, SEALED):
             found.append("SONA gives no credit without its credit token: keep it on the page of the panel.")
         return found
 

@@ -13,8 +13,8 @@ from analysis.coding.report import blocks, read_samples, refused_work, reviewed
 from analysis.coding.sampling import draw_sample, explanations
 from analysis.report import block_as_dict, build_report
 from analysis.tables import of_blocks
-from annotators import assign
 from annotators.models import Assignment, Response
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.lifecycle import NotNow
 from studies.models import Study, StudyMember
@@ -83,7 +83,7 @@ def test_a_sample_takes_one_explanation_of_so_many_annotators_of_each_arm(study,
 
 def test_practice_and_people_who_left_are_not_sampled(study, coders):
     gone = Assignment.objects.filter(study=study).first()
-    assign.withdraw(gone)
+    withdraw(gone)
     sample = sample_of(study, coders, per_arm=10)
     assert sample.items.count() == 7 and gone.pk not in sample.items.values_list("assignment", flat=True)
     assert {r.question.section.purpose for r in explanations(study, "live")} == {"live"}
@@ -224,7 +224,7 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
     sample = sample_of(study, coders)
     for coder in coders:
         code_all(sample, coder, lambda i: ["grammar"])
-    assign.withdraw(sample.items.first().assignment)
+    withdraw(sample.items.first().assignment)
     assert "7 of 7 coded" in tables(made(study))["coding_agreement_1"]["note"]
     assert len(record.items_for(sample, 1, record.given(sample))) == 7
 

@@ -16,7 +16,7 @@ from analysis.coding.report import blocks, read_samples
 from analysis.coding.sampling import draw_sample
 from analysis.exports import csv_blocks
 from analysis.flat import Selection
-from annotators import assign
+from annotators.withdraw import withdraw
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
@@ -47,7 +47,7 @@ def samples():
         book = EXPLANATIONS if kind == "explanations" else REJECTIONS
         who = coders if rule == "third" else coders[:2]
         code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who), who, book.keys)
-    assign.withdraw(people[3])
+    withdraw(people[3])
     return read(Study.objects.get(pk=study.pk))
 
 

@@ -14,7 +14,7 @@ from analysis.coding.flat import CODINGS, codings_sha256
 from analysis.exports import csv_blocks, jsonl_blocks
 from analysis.flat import Selection
 from analysis.report import build_report
-from annotators import assign
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.analysis.coding.test_coding import people, sample_of
@@ -72,7 +72,7 @@ def test_every_coding_is_a_row_and_coders_are_seats(study):
 
 
 def test_what_was_withdrawn_leaves_with_its_codings(study):
-    assign.withdraw(study.coding_samples.get().items.order_by("number").first().assignment)
+    withdraw(study.coding_samples.get().items.order_by("number").first().assignment)
     assert len(rows_of(study)) == 4
     # Asked for, they come without the person's name.
     everything = rows_of(study, withdrawn=True)

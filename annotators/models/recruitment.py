@@ -1,13 +1,70 @@
-"""What panels were told to do, and what they show. What a panel says is kept beside what we know, never in its place."""
+"""Links by which people come, what their panels were told to do, and what these show. What a panel says is kept beside what we know, never in its place."""
+
+import secrets
 
 from django.conf import settings
 from django.db import models
-from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import link, moment, optional_link
+from studies.models import CURRENCY, NO_DEBT, PEOPLE, Arm, Study, link, moment, optional_link
 
-from . import OPERATIONS, STATES
+from ..constants import OPERATIONS, STATES
+from ..registry import choices
+
+
+def new_key() -> str:
+    """A recruitment's key in its address: short enough to read out, too long to guess."""
+    return secrets.token_hex(6)
+
+
+class Recruitment(models.Model):
+    """A way by which annotators come to a study: one link, at one panel, with its pay and its return routes."""
+
+    study = link(Study, "recruitments")
+    channel = models.CharField(max_length=20, choices=choices)
+    pool = models.CharField(
+        max_length=50, blank=True,
+        help_text="Where people are known by the same ids, across studies. Empty: the channel's name.",
+    )  # fmt: skip
+    key = models.SlugField(max_length=50, default=new_key)
+    settings = models.JSONField(default=dict, blank=True)
+    reward = models.DecimalField(
+        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+    )
+    currency = models.CharField(max_length=3, blank=True, validators=CURRENCY, help_text="Empty: the study's.")
+    wanted = models.PositiveIntegerField(
+        null=True, blank=True, validators=PEOPLE, help_text="How many people the panel is told to send."
+    )
+    arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
+    opens_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    stopped_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["key"], name="recruitment_key_once"),
+            CheckConstraint(
+                name="recruitment_closes_after_it_opens",
+                condition=Q(opens_at=None) | Q(closes_at=None) | Q(closes_at__gt=F("opens_at")),
+            ),
+            CheckConstraint(name="recruitment_pays_nothing_below_zero", condition=Q(reward=None) | Q(reward__gte=0)),
+        ]
+
+    def __str__(self):
+        return f"{self.get_channel_display()} {self.key}"
+
+    def save(self, *args, **kwargs):
+        self.pool = self.pool or self.channel
+        super().save(*args, **kwargs)
+
+
+class RecruitmentArm(models.Model):
+    recruitment = models.ForeignKey(Recruitment, models.CASCADE, related_name="recruitment_arms")
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["recruitment", "arm"], name="recruitment_arm_once")]
 
 
 class PanelSecret(models.Model):

@@ -10,10 +10,6 @@ from django.db.models.functions import Now
 
 from studies.guards import AppendOnlyModel
 from studies.models import (
-    CURRENCY,
-    NO_DEBT,
-    PEOPLE,
-    Arm,
     Batch,
     Design,
     Exposure,
@@ -27,7 +23,7 @@ from studies.models import (
     optional_link,
 )
 
-from . import channels
+from .recruitment import Recruitment
 
 PROTECT = models.PROTECT
 
@@ -35,60 +31,6 @@ PROTECT = models.PROTECT
 def new_code() -> str:
     """128 random bits: whoever has the code is the annotator."""
     return secrets.token_urlsafe(16)
-
-
-def new_key() -> str:
-    """A recruitment's key in its address: short enough to read out, too long to guess."""
-    return secrets.token_hex(6)
-
-
-class Recruitment(models.Model):
-    """A way by which annotators come to a study: one link, at one panel, with its pay and its return routes."""
-
-    study = link(Study, "recruitments")
-    channel = models.CharField(max_length=20, choices=channels.choices)
-    pool = models.CharField(
-        max_length=50, blank=True,
-        help_text="Where people are known by the same ids, across studies. Empty: the channel's name.",
-    )  # fmt: skip
-    key = models.SlugField(max_length=50, default=new_key)
-    settings = models.JSONField(default=dict, blank=True)
-    reward = models.DecimalField(
-        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
-    )
-    currency = models.CharField(max_length=3, blank=True, validators=CURRENCY, help_text="Empty: the study's.")
-    wanted = models.PositiveIntegerField(
-        null=True, blank=True, validators=PEOPLE, help_text="How many people the panel is told to send."
-    )
-    arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
-    opens_at = models.DateTimeField(null=True, blank=True)
-    closes_at = models.DateTimeField(null=True, blank=True)
-    stopped_at = models.DateTimeField(null=True, blank=True, editable=False)
-
-    class Meta:
-        constraints = [
-            UniqueConstraint(fields=["key"], name="recruitment_key_once"),
-            CheckConstraint(
-                name="recruitment_closes_after_it_opens",
-                condition=Q(opens_at=None) | Q(closes_at=None) | Q(closes_at__gt=F("opens_at")),
-            ),
-            CheckConstraint(name="recruitment_pays_nothing_below_zero", condition=Q(reward=None) | Q(reward__gte=0)),
-        ]
-
-    def __str__(self):
-        return f"{self.get_channel_display()} {self.key}"
-
-    def save(self, *args, **kwargs):
-        self.pool = self.pool or self.channel
-        super().save(*args, **kwargs)
-
-
-class RecruitmentArm(models.Model):
-    recruitment = models.ForeignKey(Recruitment, models.CASCADE, related_name="recruitment_arms")
-    arm = models.ForeignKey(Arm, models.PROTECT, related_name="+")
-
-    class Meta:
-        constraints = [UniqueConstraint(fields=["recruitment", "arm"], name="recruitment_arm_once")]
 
 
 class Annotator(models.Model):
@@ -329,18 +271,3 @@ class Inquiry(models.Model):
     class Meta:
         verbose_name_plural = "inquiries"
         constraints = [CheckConstraint(name="inquiry_says_something", condition=~Q(text=""))]
-
-
-from .panels.models import (  # noqa: E402, F401 - Django looks for models here, and these build on those above
-    PanelBar,
-    PanelEvent,
-    PanelOrder,
-    PanelPlan,
-    PanelSecret,
-    PanelSubmission,
-    PanelTask,
-    SampleColumn,
-    SampleValue,
-)
-from .pay.models import OutcomePay, Payment  # noqa: E402, F401 - as above
-from .verdicts.models import Appeal, Verdict  # noqa: E402, F401 - as above

@@ -1,15 +1,22 @@
-"""Texts that the database keeps encrypted: each purpose has its own key, derived from PSEUDONYM_KEY."""
+"""What PSEUDONYM_KEY is used for: hashes by which people are known again, and texts that the database keeps encrypted."""
 
 import base64
 import hashlib
+import hmac
 from enum import StrEnum
 from functools import lru_cache
 
 from django.conf import settings
 
 
+def keyed(*parts: str) -> str:
+    """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
+    message = "\x1f".join(parts).encode()
+    return hmac.new(settings.PSEUDONYM_KEY.encode(), message, hashlib.sha256).hexdigest()
+
+
 class Purpose(StrEnum):
-    """What a text is. The values are part of the keys: a value that changes makes stored texts unreadable."""
+    """What a text is; each purpose has a key of its own. The values are part of the keys: a value that changes makes stored texts unreadable."""
 
     IDENTITY = "panel identity"
     CREDENTIAL = "panel secret"

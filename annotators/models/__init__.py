@@ -1,0 +1,55 @@
+"""All tables of this app. The modules here import nothing else of it but names."""
+
+from .assignments import (
+    Annotator,
+    Assignment,
+    Exclusion,
+    Inquiry,
+    PageVisit,
+    PanelIdentity,
+    Response,
+    new_code,
+)
+from .pay import OutcomePay, Payment
+from .recruitment import (
+    PanelBar,
+    PanelEvent,
+    PanelOrder,
+    PanelPlan,
+    PanelSecret,
+    PanelSubmission,
+    PanelTask,
+    Recruitment,
+    RecruitmentArm,
+    SampleColumn,
+    SampleValue,
+    new_key,
+)
+from .verdicts import Appeal, Verdict
+
+__all__ = [
+    "Annotator",
+    "Appeal",
+    "Assignment",
+    "Exclusion",
+    "Inquiry",
+    "OutcomePay",
+    "PageVisit",
+    "PanelBar",
+    "PanelEvent",
+    "PanelIdentity",
+    "PanelOrder",
+    "PanelPlan",
+    "PanelSecret",
+    "PanelSubmission",
+    "PanelTask",
+    "Payment",
+    "Recruitment",
+    "RecruitmentArm",
+    "Response",
+    "SampleColumn",
+    "SampleValue",
+    "Verdict",
+    "new_code",
+    "new_key",
+]
