@@ -8,9 +8,9 @@ from django.db import transaction
 from django.urls import reverse
 
 from annotators.models import Recruitment
-from studies import access, jobs, lifecycle
+from studies import drafts, jobs, lifecycle
 from studies.demo import SYSTEMS, records, wording
-from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
+from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 
 FINISHED = wording.TITLE
 OPEN = f"{wording.TITLE} (open)"
@@ -71,8 +71,7 @@ def _warnings(study: Study) -> list[str]:
 
 def _draft(user, title: str, target_n: int) -> Study:
     """The study as a researcher would define it in the admin."""
-    study = Study.objects.create(
-        owner=user,
+    study = Study(
         title=title,
         public_title=wording.PUBLIC_TITLE,
         seed=20261121,
@@ -90,8 +89,7 @@ def _draft(user, title: str, target_n: int) -> Study:
         wage_per_hour="12.00",
         withdrawal_until=date(2099, 12, 31),
     )
-    access.make_owner(study, user)
-    Arm.objects.create(study=study, name="all")
+    drafts.create(study, user)
     systems = {name: System.objects.create(study=study, name=name, is_human=name == "human") for name in SYSTEMS}
     _add_stimuli(study, systems)
     _add_sections(study, systems)

@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404
 
+from . import audit
 from .models import Study, StudyMember
 
 Role = StudyMember.Role
@@ -207,6 +208,12 @@ def make_owner(study: Study, user) -> None:
     """Whoever makes a study owns it; one that a command made for nobody has no owner."""
     if user is not None:
         StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
+
+
+def note_roles(study: Study, by) -> None:
+    """Write down who has which role now, in the transaction that changed it."""
+    check(by, Action.SHARE, study)
+    audit.note("change roles", study, by, roles={one.user.get_username(): one.role for one in members_of(study)})
 
 
 def members_of(study: Study) -> QuerySet[StudyMember]:

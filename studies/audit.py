@@ -3,12 +3,26 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import Q, QuerySet
+
 from .models import AuditEvent
 
 
 def record(verb: str, *, study=None, by=None, assignment_code: str = "", **data) -> AuditEvent:
     """Write down that ``by`` did ``verb``. ``data`` holds no personal data of annotators."""
     return AuditEvent.objects.create(verb=verb, study=study, by=by, assignment_code=assignment_code, data=data)
+
+
+def note(verb: str, study, by=None, **data) -> AuditEvent:
+    """The same of an act that does not keep a draft from being deleted: the row names a draft by its number alone."""
+    if study.is_draft:
+        return record(verb, by=by, draft=study.pk, **data)
+    return record(verb, study=study, by=by, **data)
+
+
+def events_of(study) -> QuerySet[AuditEvent]:
+    """All that is on record of a study, from its first draft."""
+    return AuditEvent.objects.filter(Q(study=study) | Q(study=None, data__draft=study.pk))
 
 
 def record_all(verb: str, acts: Iterable[dict[str, Any]], *, study=None, by=None) -> None:

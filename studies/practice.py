@@ -5,18 +5,24 @@ A practice item's prompt is shown to nobody where it counts (studies.draw): who 
 
 from collections.abc import Sequence
 
-from django.db import transaction
 from django.db.models import Max
 
+from . import drafts
 from .draw import content_of
 from .lifecycle import NotNow
 from .models import TEST_NUMBERS, Expected, Exposure, Item, Output, Section
 from .protocols import REGISTRY
 
 
-@transaction.atomic
-def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "") -> Item:
+def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
     """An item of these outputs of one prompt, in this order. The protocol says what it should be answered."""
+    with drafts.editing(section.study_id, by, clears_tries=True) as study:
+        item = _made(section, outputs, explanation)
+        drafts.edited(study, by, made=f"practice item {item.number} of section {section.position}")
+    return item
+
+
+def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
         raise NotNow("Practice items belong to training sections.")
     if not outputs:
@@ -53,9 +59,15 @@ def make_practice(section: Section, outputs: Sequence[Output], explanation: str 
     return item
 
 
-@transaction.atomic
-def delete_practice(item: Item) -> None:
+def delete_practice(item: Item, by) -> None:
     """Take a practice item out of a draft."""
+    with drafts.editing(item.study_id, by, clears_tries=True) as study:
+        about = f"practice item {item.number} of section {item.section.position}"
+        remove_practice(item)
+        drafts.edited(study, by, deleted=about)
+
+
+def remove_practice(item: Item) -> None:
     Expected.objects.filter(item=item).delete()
     Exposure.objects.filter(item=item).delete()
     item.delete()

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from itertools import combinations, pairwise
 
-from django.db import transaction
 from django.db.models import Max
 from django.utils.text import slugify
 
+from . import drafts
 from .design import settings_data
 from .models import Contrast, Question, Section, System
 from .pairs import in_order
@@ -46,12 +46,12 @@ def default_text(section: Section) -> str:
     return TEXT.format(noun=settings_data(REGISTRY[section.protocol], section.settings).get("noun") or "writer")
 
 
-@transaction.atomic
 def write_questions(
     section: Section,
     pairs: Iterable[Pair],
     text: str,
     *,
+    by,
     criterion: str = "",
     both: bool | None = None,
     plans: bool = False,
@@ -62,6 +62,15 @@ def write_questions(
     """
     pairs = list(pairs)
     both = asks_both(section) if both is None else both
+    with drafts.editing(section.study_id, by) as study:
+        asked = _write_questions(section, pairs, text, criterion, both)
+        planned = _write_contrasts(section, pairs, criterion) if plans else 0
+        if asked or planned:
+            drafts.edited(study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned)
+    return asked, planned
+
+
+def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: str, both: bool) -> int:
     directed = [pair for x, y in pairs for pair in ([(x, y), (y, x)] if both else [(x, y)])]
     there = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
     keys = set(section.questions.values_list("key", flat=True))
@@ -78,7 +87,7 @@ def write_questions(
             )
         )  # fmt: skip
     Question.objects.bulk_create(questions)
-    return len(questions), _write_contrasts(section, pairs, criterion) if plans else 0
+    return len(questions)
 
 
 def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int:

@@ -145,7 +145,7 @@ def add_humanlike(
 
 def add_practice(section: Section, outputs, explanation="") -> Item:
     """A practice item of one output, or of a human and a machine output."""
-    return make_practice(section, outputs, explanation)
+    return make_practice(section, outputs, explanation, by=None)
 
 
 def humanlike_draft(

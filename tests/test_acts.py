@@ -7,16 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.apps import apps
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from studies import copying, lifecycle
+from studies import access, copying, drafts, lifecycle, practice, questions
 from studies.access import TABLE, Action, Role
+from studies.bundle import bundle_text, read_bundle
 from studies.lifecycle import NotNow
-from studies.models import AuditEvent, Study, StudyMember
+from studies.models import AuditEvent, Output, Study, StudyMember
 from tests import builders
 
 pytestmark = pytest.mark.django_db
@@ -25,13 +27,14 @@ World = SimpleNamespace
 
 @dataclass(frozen=True)
 class Act:
-    """``do(world, by)`` in a ``world`` that ``prepare`` made. ``again`` is refused afterwards: the same, where nothing else is named."""
+    """``do(world, by)`` in a ``world`` that ``prepare`` made. ``again`` is refused afterwards, and after ``spoil``: the same, where nothing else is named."""
 
     action: Action
     verb: str
     prepare: Callable[[Any], World]
     do: Callable[[World, Any], Any]
     again: Callable[[World, Any], Any] | None = None
+    spoil: Callable[[World], Any] = lambda world: None
     may_repeat: bool = False
 
 
@@ -71,7 +74,66 @@ def step(function, *rest):
     return lambda w, by: function(w.study, by, *rest)
 
 
+NEW = UUID(int=7)
+
+
+def write_questions(w, by):
+    section = w.study.sections.get()
+    x, y = w.study.systems.order_by("name")[:2]
+    return questions.write_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
+
+
+def launch_it(w):
+    builders.launched(w.study)
+
+
+def twice_rated(owner) -> World:
+    world = draft(owner)
+    world.section = builders.add_rating(world.study)
+    return world
+
+
+def delete_section(w, by):
+    return drafts.delete_section(w.section, by)
+
+
+def trained(owner) -> World:
+    study = builders.humanlike_draft(owner=owner, conditions=("none", "examples"))
+    section = study.sections.get(purpose="training")
+    outputs = Output.objects.filter(system__study=study, system__is_human=True, prompt__key__startswith="news")
+    return World(study=study, section=section, outputs=[outputs.first()])
+
+
+def make_practice(w, by):
+    return practice.make_practice(w.section, w.outputs, "Look at the names.", by=by)
+
+
+def practised(owner) -> World:
+    world = trained(owner)
+    world.item = make_practice(world, None)
+    return world
+
+
+def delete_practice(w, by):
+    return practice.delete_practice(w.item, by)
+
+
 ACTS = {
+    "create": Act(
+        Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
+    ),
+    "change a draft": Act(
+        Action.EDIT, "edit", draft, lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
+        lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
+    ),
+    "write questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
+    "delete a section": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
+    "make a practice item": Act(Action.EDIT, "edit", trained, make_practice),
+    "delete a practice item": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
+    "change roles": Act(Action.SHARE, "change roles", launched, lambda w, by: access.note_roles(w.study, by), may_repeat=True),
+    "import a bundle": Act(
+        Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
+    ),
     "launch": Act(Action.LAUNCH, "launch", draft, launch),
     "freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
     "pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
@@ -104,6 +166,11 @@ def owner():
 
 def people_without(action: Action, study: Study):
     """A person of each role that does not allow it, and somebody without any."""
+    if TABLE[action].roles is None:
+        person = builders.user("an annotator")
+        person.is_staff = False
+        yield person, PermissionDenied
+        return
     for role in set(Role) - TABLE[action].roles:
         person = builders.user(f"a {role}")
         StudyMember.objects.create(study=study, user=person, role=role)
@@ -138,6 +205,7 @@ def test_a_refused_act_changes_nothing(name, owner):
     act = ACTS[name]
     world = act.prepare(owner)
     act.do(world, None)
+    act.spoil(world)
     before = stored()
     with pytest.raises(NotNow):
         (act.again or act.do)(world, owner)

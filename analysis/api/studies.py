@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Q
 from django.http import Http404
 from rest_framework.response import Response
@@ -10,15 +10,15 @@ from rest_framework.views import APIView
 
 from annotators import models as answers
 from annotators import monitor, sample
-from studies import access, audit
+from studies import access, drafts
 from studies.access import Action
-from studies.design import STUDY_FIELDS, canonical, design_of, sha256_of
-from studies.models import Arm, Design, Study
+from studies.design import canonical, design_of, sha256_of
+from studies.models import Design, Study
 
 from .. import serializers as shapes
 from ..parameters import Parameter, page, paged, read_query, whole, words
 from ..permissions import token_of
-from ..renderers import Conflict, RowErrors, row_error
+from ..renderers import RowErrors, row_error
 from .base import StudyView, documented, json_object, listed
 
 
@@ -48,15 +48,7 @@ class Studies(APIView):
         serializer = shapes.StudySerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)
-        study = Study(owner=request.user, **serializer.validated_data)
-        study.full_clean(exclude=["code"], validate_unique=False)
-        with transaction.atomic():
-            if Study.objects.filter(code=study.code).exists():
-                raise Conflict("There is a study with this code already.")
-            study.save(force_insert=True)
-            access.make_owner(study, request.user)
-            Arm.objects.create(study=study, name="all")
-            audit.record("create", study=study, by=request.user)
+        study = drafts.create(Study(**serializer.validated_data), request.user)
         return Response(shapes.StudySerializer(_fresh(study)).data, status=201)
 
 
@@ -77,18 +69,7 @@ class StudyDetail(StudyView):
         version = changes.pop("version", None)
         if changes.pop("code", self.study.code) != self.study.code:
             raise RowErrors([row_error(None, "code", "The code of a study never changes.")])
-        with transaction.atomic():
-            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=self.study.pk)
-            if version is not None and version != study.version:
-                raise Conflict(f"The study was changed meanwhile (version {study.version}). Read it again.")
-            changes = {name: value for name, value in changes.items() if getattr(study, name) != value}
-            if changes:
-                for name, value in changes.items():
-                    setattr(study, name, value)
-                study.full_clean(exclude=[name for name in STUDY_FIELDS if name not in changes], validate_unique=False)
-                study.version += 1
-                study.save()
-                audit.record("edit", study=study, by=request.user, columns=sorted(changes))
+        study = drafts.change(self.study, request.user, changes, version)
         return Response(shapes.StudySerializer(_fresh(study)).data)
 
 

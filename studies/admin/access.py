@@ -1,7 +1,7 @@
 """What the admin's classes have in common: the role in a study decides in the place of Django's own permissions."""
 
 from django.contrib import admin
-from django.db.models import F, Q
+from django.db.models import Q
 
 from .. import access
 from ..access import Action, is_researcher
@@ -17,14 +17,10 @@ def may(request, action: Action, study_id: int | None = None) -> bool:
     return access.allowed(request.user, action, study_id, request._study_roles)
 
 
-def count_save(study_id: int) -> None:
-    """A study's version counts the saves of its design: what was prepared for an older one is prepared anew."""
-    Study.objects.filter(pk=study_id).update(version=F("version") + 1)
-
-
-def has_changes(form, formsets=()) -> bool:
-    """Whether a page that was sent differs from what it showed. A save without a change leaves no trace."""
-    return form.has_changed() or any(formset.has_changed() for formset in formsets)
+def changed_in(form, formsets=()) -> list[str]:
+    """The columns and the kinds of rows in which a page that was sent differs from what it showed."""
+    rows = {str(formset.model._meta.verbose_name_plural) for formset in formsets if formset.has_changed()}
+    return sorted({*form.changed_data} | rows)
 
 
 def row_id(value: str) -> int | None:

@@ -6,20 +6,31 @@ from django.contrib import admin
 from django.db.models import Q
 from django.utils.html import format_html
 
+from .. import audit
 from ..models import AuditEvent
-from .access import CODE_SHOWN, ReadOnly, VisibleStudies, by_code
+from .access import CODE_SHOWN, ReadOnly, VisibleStudies, by_code, row_id
+
+
+class LogStudies(VisibleStudies):
+    def queryset(self, request, queryset):
+        # The rows were chosen by the list itself: those of a draft do not point at it.
+        return queryset if self.value() is None or row_id(self.value()) else queryset.none()
 
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnly):
     list_display = ("at", "verb", "study", "by", "assignment", "details")
-    list_filter = (VisibleStudies, "verb")
+    list_filter = (LogStudies, "verb")
     list_select_related = ("study", "by")
     list_display_links = None
     list_per_page = 100
     search_fields = ("verb", "assignment_code")
     search_help_text = "What was done, or the first eight characters of an assignment's code"
     actions = None
+
+    def get_queryset(self, request):
+        study = self.listed_study(request)
+        return audit.events_of(study) if study else super().get_queryset(request)
 
     def get_search_results(self, request, queryset, search_term):
         for word in search_term.split():

@@ -2,20 +2,20 @@
 
 from django import forms
 from django.contrib import admin, messages
-from django.db import transaction
 from django.http import Http404, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from .. import drafts
 from ..access import Action, get_row
 from ..forms import CleanWords, MarkdownArea, RowChoice
-from ..lifecycle import NotNow, before_launch
+from ..lifecycle import NotNow
 from ..models import Expected, Item, Output, Section
 from ..practice import delete_practice, make_practice
 from ..protocols import REGISTRY, Protocol
-from . import life, stale
-from .access import count_save, may, row_id
+from . import life
+from .access import may, row_id
 
 
 class PracticeForm(CleanWords, forms.Form):
@@ -85,15 +85,15 @@ def page(request, pk):
     here = reverse("admin:studies_section_practice", args=[section.pk])
     form = PracticeForm(section) if may_change else None
     if request.method == "POST":
-        if not study.is_draft:
-            messages.warning(
-                request, "The study is launched: its practice items do not change. Clone it to change them."
-            )
-            return HttpResponseRedirect(here)
-        if "delete" in request.POST:
-            return _deleted(request, section, here)
-        form = PracticeForm(section, request.POST)
-        if form.is_valid() and _made(request, section, form):
+        try:
+            drafts.refuse_launched(study)
+            form = PracticeForm(section, request.POST)
+            if "delete" in request.POST:
+                return _deleted(request, section, here)
+            if form.is_valid() and _made(request, section, form):
+                return HttpResponseRedirect(here)
+        except NotNow as refused:
+            messages.warning(request, str(refused))
             return HttpResponseRedirect(here)
     context = {
         **admin.site.each_context(request),
@@ -111,30 +111,21 @@ def page(request, pk):
 
 
 def _made(request, section, form) -> bool:
-    with transaction.atomic():
-        stale.lock(section.study_id)
-        for clear in before_launch:  # tries may hold an item that is now made
-            clear(section.study)
-        try:
-            make_practice(section, form.cleaned_data["outputs"], form.cleaned_data["explanation"])
-        except NotNow as refused:
-            form.add_error(None, str(refused))
-            return False
-        count_save(section.study_id)
+    words = form.cleaned_data
+    try:
+        make_practice(section, words["outputs"], words["explanation"], by=request.user)
+    except NotNow as refused:
+        form.add_error(None, str(refused))
+        return False
     messages.success(request, "The practice item is there.")
     return True
 
 
 def _deleted(request, section, here):
     pk = row_id(request.POST["delete"])
-    with transaction.atomic():
-        stale.lock(section.study_id)
-        for clear in before_launch:
-            clear(section.study)
-        item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
-        if item is not None:
-            delete_practice(item)
-            count_save(section.study_id)
+    item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
+    if item is not None:
+        delete_practice(item, request.user)
     words = "The practice item is deleted." if item is not None else "That practice item is gone already."
     messages.success(request, words)
     return HttpResponseRedirect(here)

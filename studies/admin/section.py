@@ -10,7 +10,7 @@ from django.db.models import Max
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
-from .. import questions
+from .. import drafts, questions
 from ..access import Action, get_row, is_researcher, visible
 from ..design import settings_data
 from ..forms import (
@@ -26,13 +26,12 @@ from ..forms import (
     settings_fields,
     with_settings,
 )
-from ..lifecycle import before_launch
-from ..models import Contrast, Item, Question, Section, Study
+from ..lifecycle import NotNow, before_launch
+from ..models import Contrast, Question, Section, Study
 from ..pairs import unknown_names
-from ..practice import delete_practice
 from ..protocols import REGISTRY
 from . import life, practice, stale, words
-from .access import InlineRoles, Scoped, count_save, has_changes, may
+from .access import InlineRoles, Scoped, changed_in, may
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
@@ -363,19 +362,14 @@ class SectionAdmin(Scoped):
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
-        if not change or has_changes(form, formsets):
-            count_save(form.instance.study_id)
+        section, columns = form.instance, changed_in(form, formsets)
+        if not change:
+            drafts.edited(section.study, request.user, made=f"section {section.position}")
+        elif columns:
+            drafts.edited(section.study, request.user, about=f"section {section.position}", columns=columns)
 
     def delete_model(self, request, obj):
-        study = obj.study
-        for clear in before_launch:  # tries hang on it
-            clear(study)
-        for item in obj.items.filter(kind=Item.Kind.PRACTICE):
-            delete_practice(item)
-        Question.objects.filter(section=obj).delete()
-        obj.section_arms.all().delete()
-        super().delete_model(request, obj)
-        count_save(study.pk)
+        drafts.delete_section(obj, request.user)
 
     def get_deleted_objects(self, objs, request):
         # Its questions go with a section. Whatever else hangs on it (comparisons, sections that show it again) protects it.
@@ -408,25 +402,23 @@ class SectionAdmin(Scoped):
         """Write the questions of some pairs, and the comparisons that they are for."""
         section = get_row(request.user, Action.EDIT, Section.objects.select_related("study"), pk=pk)
         home = reverse("admin:studies_section_change", args=[section.pk])
-        if not section.study.is_draft:
-            messages.warning(request, "The study is launched: its questions do not change. Clone it to ask others.")
-            return HttpResponseRedirect(home)
         if request.method != "POST":
             return HttpResponseRedirect(home)
         form = self._pen(section, request.POST)
+        try:
+            drafts.refuse_launched(section.study)
+        except NotNow as refused:
+            messages.warning(request, str(refused))
+            return HttpResponseRedirect(home)
         if not form.is_valid():
             for name, errors in form.errors.items():
                 messages.error(request, f"{form[name].label}: {' '.join(errors)}")
             return HttpResponseRedirect(f"{home}#pen")
         words = form.cleaned_data
-        with transaction.atomic():
-            stale.lock(section.study_id)
-            asked, planned = questions.write_questions(
-                section, questions.pairs_of(section, words["which"], words["order"]), words["text"],
-                criterion=words["criterion"], both=words["both"], plans=words["plans"],
-            )  # fmt: skip
-            count_save(section.study_id)
-        messages.success(request, _written(asked, planned))
+        pairs = questions.pairs_of(section, words["which"], words["order"])
+        chosen = {name: words[name] for name in ("criterion", "both", "plans")}
+        written = questions.write_questions(section, pairs, words["text"], by=request.user, **chosen)
+        messages.success(request, _written(*written))
         return HttpResponseRedirect(f"{home}#questions-group")
 
 

@@ -8,13 +8,14 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from .. import drafts
 from ..access import Action, get_study, study_of
 from ..forms import CleanWords, other_with
 from ..media import ImageRefused, path_of
 from ..models import Output, Prompt
 from ..texts import is_blank
 from . import life
-from .access import Scoped, VisibleStudies, count_save, has_changes, may
+from .access import Scoped, VisibleStudies, changed_in, may
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -65,8 +66,8 @@ class Stimuli(Scoped):
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
-        if has_changes(form):
-            count_save(study_of(obj).pk)
+        if columns := changed_in(form):
+            drafts.edited(study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns)
 
     def get_actions(self, request):
         return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click

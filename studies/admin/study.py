@@ -9,13 +9,13 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
-from .. import access, lifecycle
+from .. import access, audit, drafts, lifecycle
 from ..access import Action
 from ..forms import CleanWords, MarkdownArea
 from ..markdown import rendered
-from ..models import Arm, Study
+from ..models import Study
 from . import acts, life, stale, words
-from .access import Scoped, count_save, has_changes, may
+from .access import Scoped, changed_in, may
 from .inlines import INLINES
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
@@ -293,17 +293,19 @@ class StudyAdmin(Scoped):
 
     def save_model(self, request, obj, form, change):
         if not change:
-            obj.owner = request.user
-            obj.save()
-            access.make_owner(obj, request.user)
-            Arm.objects.create(study=obj, name="all")
+            drafts.create(obj, request.user)
         elif obj.is_draft and form.has_changed():
             obj.save()
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
-        if change and form.instance.is_draft and has_changes(form, formsets):
-            count_save(form.instance.pk)
+        study = form.instance
+        roles = [formset for formset in formsets if formset.model is access.StudyMember]
+        if any(formset.has_changed() for formset in roles):
+            access.note_roles(study, request.user)
+        columns = changed_in(form, [formset for formset in formsets if formset not in roles])
+        if change and study.is_draft and columns:
+            drafts.edited(study, request.user, columns=columns)
 
     def response_add(self, request, obj, post_url_continue=None):
         self.message_user(request, "The draft is there. Its checklist says what it still needs.", messages.SUCCESS)
@@ -318,7 +320,7 @@ class StudyAdmin(Scoped):
 
     def history_view(self, request, object_id, extra_context=None):
         study = self.get_object(request, object_id)
-        events = study.audit_events.select_related("by").order_by("-pk")[:200] if study else ()
+        events = audit.events_of(study).select_related("by").order_by("-pk")[:200] if study else ()
         return super().history_view(request, object_id, {"events": events, **(extra_context or {})})
 
     def get_search_results(self, request, queryset, search_term):

@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import audit, strict_json
+from ..access import Action, check
 from ..design import canonical, design_of, sha256_of
 from ..kept_images import kept
 from ..models import Study
@@ -15,13 +16,14 @@ from .storing import store
 
 def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     """A new draft from a bundle, owned by this user. Raises BundleRefused; then nothing was written."""
+    check(owner, Action.CREATE)
     value = parsed(data) if isinstance(data, bytes | str) else data
     bundle = Bundle(value)
     bundle.check()
     with kept(bundle.images, bundle.images.__getitem__), transaction.atomic():
         study = store(bundle, owner)
         digest = sha256_of(canonical(design_of(study)))
-        audit.record("import bundle", study=study, by=owner, design_sha256=digest)
+        audit.note("import bundle", study, owner, design_sha256=digest)
     return study
 
 

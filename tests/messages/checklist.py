@@ -190,7 +190,7 @@ def without_question(*keys):
 
 def without_practice(study):
     for item in study.items.filter(kind="practice"):
-        delete_practice(item)
+        delete_practice(item, by=None)
 
 
 def frozen(make, change):
@@ -239,7 +239,7 @@ def practised(make, change, *outputs):
         section = study.sections.filter(purpose="training").first()
         prompt = study.prompts.filter(outputs__system__name=outputs[0]).first()
         try:
-            make_practice(section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "")
+            make_practice(section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "", by=None)
         except NotNow as refused:
             return [Shown(str(refused))]
         return []
@@ -608,7 +608,7 @@ def _two_humans():
         Output.objects.create(system=other, prompt=prompt, text="A text."),
     ]
     try:
-        make_practice(study.sections.get(purpose="training"), outputs, "")
+        make_practice(study.sections.get(purpose="training"), outputs, "", by=None)
     except NotNow as refused:
         return [Shown(str(refused))]
     return []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AREAS = {
     "checklist": ("studies/design.py", "studies/draw.py", "studies/pairs.py", "studies/protocols/**/*.py", "studies/scales.py", "annotators/pay/promises.py"),
     "pages": (
-        "studies/lifecycle.py", "studies/copying.py", "studies/admin/*.py", "annotators/tries.py", "annotators/preview.py",
+        "studies/lifecycle.py", "studies/copying.py", "studies/drafts.py", "studies/admin/*.py", "annotators/tries.py", "annotators/preview.py",
         "annotators/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (

@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotators.exclude import exclude, release_place, reopen_places, reverse_exclusion
 from annotators.models import Exclusion
 from annotators.tries import first_batch, make_test, try_out
-from studies import copying, lifecycle
+from studies import copying, drafts, lifecycle
 from studies.models import Arm, Job, Study
 from tests import builders, players
 from tests.admin_pages import changed, form_of, logged_in, study_url
@@ -372,6 +372,12 @@ LINES = {
     f"{LIFE}:archive": [("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))), ("only a draft or a closed study can be archived, and this one is launched", "Close the study first", refused(launched, by_nobody(lifecycle.archive)))],
     "studies/copying:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
     "studies/copying:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
+    "studies/drafts:create": [("There is a study with this code already", NOTHING, refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)))],
+    "studies/drafts:change": [("The study was changed meanwhile (version 1)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
+    "studies/drafts:refuse_launched": [
+        ("The study is launched: its design does not change", "Clone it", says(launched, written)),
+        ("The study is launched: its design does not change", "Clone it", says(lambda: builders.launched(trained()), practice)),
+    ],
     f"{ACTS}:_pause": [("The study is paused: nobody new comes in", "until you resume it", says(launched, act("pause")))],
     f"{ACTS}:_resume": [("The study goes on", NOTHING, says(paused, act("resume")))],
     f"{ACTS}:_close": [("The study is closing: nobody new comes in. Nobody is inside.", "You need not do anything", says(launched, act("close", reason="")))],
@@ -405,7 +411,6 @@ LINES = {
         ("2 people are inside and may finish until", "You need not do anything", stands(closing(2))),
         ("Nobody is inside. The study takes answers until", "You need not do anything", stands(closing())),
     ],
-    "studies/admin/practice:page": [("The study is launched: its practice items do not change", "Clone it", says(lambda: builders.launched(trained()), practice))],
     "studies/admin/practice:_made": [("The practice item is there", NOTHING, says(trained, a_new_practice_item))],
     "studies/admin/practice:_deleted": [
         ("The practice item is deleted", NOTHING, says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk)))),
@@ -415,7 +420,6 @@ LINES = {
     f"{SECTION}:response_change": [("Section 1 is saved", NOTHING, says(draft, section_saved))],
     f"{SECTION}:response_delete": [("Section 1", NOTHING, says(draft, section_deleted))],
     f"{SECTION}:write": [
-        ("The study is launched: its questions do not change", "Clone it", says(launched, written)),
         ("Written: 2 questions, 0 comparisons", NOTHING, says(draft, lambda c, s: (s.sections.first().questions.filter(key__startswith="beta").delete(), written(c, s))[1])),
         ("Nothing was missing", NOTHING, says(draft, written)),
     ],

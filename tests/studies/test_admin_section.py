@@ -289,11 +289,11 @@ def test_both_directions_are_written_with_their_contrasts(study):
     section = spa(study)
     section.questions.all().delete()
     Contrast.objects.filter(study=study).delete()
-    done = questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", plans=True)
+    done = questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True)
     assert done == (6, 3)
     asked = {(q.x.name, q.y.name) for q in section.questions.select_related("x", "y")}
     assert asked == {(a, b) for a in builders.SYSTEMS for b in builders.SYSTEMS if a != b}
-    assert questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", plans=True) == (0, 0)
+    assert questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True) == (0, 0)
 
 
 def test_neighbours_and_planned_pairs(study):
@@ -309,7 +309,7 @@ def test_neighbours_and_planned_pairs(study):
 def test_a_contrast_that_stands_reversed_is_not_planned_again(study):
     section = spa(study)
     pairs = [(y, x) for x, y in questions.pairs_of(section, "planned")]
-    assert questions.write_questions(section, pairs, "{x} {y}", plans=True) == (0, 0)
+    assert questions.write_questions(section, pairs, "{x} {y}", by=None, plans=True) == (0, 0)
 
 
 def test_the_pen_writes_from_the_page(client, study):

@@ -9,11 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
-from studies import access, lifecycle
+from studies import drafts, lifecycle
 from studies.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
 from studies.declared import SettingsRefused
 from studies.importing import Options, Report, import_file, work
-from studies.models import Arm, Study
+from studies.models import Study
 from studies.named import study_named
 from studies.rows import is_bundle
 
@@ -96,9 +96,7 @@ class Command(BaseCommand):
             study = study_named(named)
             return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
         with transaction.atomic():
-            study = Study.objects.create(title=path.stem[:200], owner=by)
-            access.make_owner(study, by)
-            Arm.objects.create(study=study, name="all")
+            study = drafts.create(Study(title=path.stem[:200]), by)
             report = import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
             if not report.is_written:
                 transaction.set_rollback(True)

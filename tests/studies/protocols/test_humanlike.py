@@ -247,14 +247,14 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
         ([], "Choose a text"), ([human, elsewhere], "one prompt"), ([human, human], "two different"),
     ):  # fmt: skip
         with pytest.raises(NotNow, match=words):
-            make_practice(section, outputs)
+            make_practice(section, outputs, by=None)
     with pytest.raises(NotNow, match="training sections"):
-        make_practice(live(study), [human])
-    item = make_practice(section, [machine, human], "why")
+        make_practice(live(study), [human], by=None)
+    item = make_practice(section, [machine, human], "why", by=None)
     assert item.expected.get().exposure.output == machine
     with pytest.raises(NotNow, match="already"):
-        make_practice(section, [machine, human])
-    delete_practice(item)
+        make_practice(section, [machine, human], by=None)
+    delete_practice(item, by=None)
     assert not Item.objects.filter(pk=item.pk).exists()
 
 
