@@ -20,7 +20,8 @@ OPERATIONS = {
     "extend": ("task", "places"),  # places in all, so that the order given twice is the order given once
     "approve": ("task", "submission", "person", "message"),
     "reject": ("task", "submission", "person", "category", "message"),
-    "reverse": ("task", "submission", "person", "message"),  # approve what was rejected
+    # Approve what was rejected. No panel is given this order any more; those of links that could take it are stored.
+    "reverse": ("task", "submission", "person", "message"),
     "bonus": ("task", "submission", "person", "amount", "currency", "reason"),
     "screen_out": ("task", "submission", "person", "amount", "currency"),
     "request_return": ("task", "submission", "person", "message"),

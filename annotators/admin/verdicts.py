@@ -272,11 +272,8 @@ def _address(recruitment: Recruitment, verdict: Verdict) -> str:
 
 
 def _taken_back_in_words(back: Verdict) -> str:
-    match back.evidence.get("way"):
-        case "ordered":
-            return "The rejection is taken back, and the panel is told."
-        case "unsent":
-            return "The rejection is taken back before it took effect, and the work is approved."
+    if back.evidence.get("way") == "unsent":
+        return "The rejection is taken back before it took effect, and the work is approved."
     if amount := back.evidence.get("compensation"):
         return f"The rejection is taken back. The panel cannot do that any more: a compensation of {amount} {back.evidence['currency']} is due."
     return "The rejection is taken back. The panel cannot be told from here: approve it there, or pay the person another way."

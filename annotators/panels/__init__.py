@@ -168,8 +168,7 @@ class Refusals:
     """What a panel lets one refuse: ``categories`` by slug with what each means; the least length of the message.
 
     ``grounds``: on what a category may rest, one of which must be there; a person's note where a category is not named.
-    ``source``: (words, address) of the panel's own rules. ``reversible_days``: how long after it was sent a rejection can be taken
-    back through the panel; 0 where it cannot.
+    ``source``: (words, address) of the panel's own rules.
     """
 
     categories: Mapping[str, str]
@@ -177,7 +176,6 @@ class Refusals:
     rules: tuple[str, ...] = ()
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: tuple[str, str] = ("", "")
-    reversible_days: int = 0
 
     def grounds_of(self, category: str) -> tuple[str, ...]:
         return self.grounds.get(category, (SEEN,))

@@ -1,7 +1,7 @@
 """Appeals: whoever was rejected says why that is wrong, and somebody else answers by a day that was promised. The only writer of Appeal."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.db.models import BooleanField, Case, QuerySet, Value, When
@@ -15,21 +15,10 @@ from studies.models import Study
 from studies.texts import TextRefused, clean_text, is_blank
 
 from ..constants import APPROVED
-from ..models import Appeal, Assignment, PanelSubmission, Recruitment, Verdict
-from .decide import LONGEST, hold, rejected_at_panel, reverse, reversible_until, said_to_person, standing_rejection
+from ..models import Appeal, Assignment, Recruitment, Verdict
+from .decide import LONGEST, hold, rejected_at_panel, reverse, said_to_person, standing_rejection
 
 ANSWERED_WITHIN = timedelta(days=14)
-# The panel must still be able to do what the answer says.
-BEFORE_THE_LIMIT = timedelta(days=7)
-AT_LEAST = timedelta(days=2)
-
-
-def due_of(submission: PanelSubmission | None, now: datetime) -> datetime:
-    """By when an appeal made now is answered: within two weeks, a week before the panel's own limit where that comes first, and never so
-    soon that nobody can."""
-    limit = reversible_until(submission)
-    due = min(now + ANSWERED_WITHIN, limit - BEFORE_THE_LIMIT) if limit else now + ANSWERED_WITHIN
-    return max(due, now + AT_LEAST)
 
 
 def open_appeal(assignment: Assignment, text: str) -> Appeal:
@@ -48,7 +37,7 @@ def open_appeal(assignment: Assignment, text: str) -> Appeal:
             verdict = standing_rejection(assignment) or rejected_at_panel(assignment)
             if verdict is None:
                 raise NotNow("Nothing of yours is rejected, so there is nothing to object to.")
-            due = due_of(verdict.submission, timezone.now())
+            due = timezone.now() + ANSWERED_WITHIN
             made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
             audit.record("appeal", study=assignment.study, assignment_code=assignment.code)
     except IntegrityError:

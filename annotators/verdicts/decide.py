@@ -6,11 +6,9 @@ One piece of work at a time: there is no way here to reject several, and none to
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Q, QuerySet
-from django.utils import timezone
 
 from studies import audit
 from studies.lifecycle import NotNow
@@ -289,7 +287,7 @@ def _tokens(rows: Sequence[PanelSubmission]) -> dict[str, PanelSubmission]:
 
 def reverse(verdict: Verdict, by, message: str = "") -> Verdict:
     """Take a rejection back. ``evidence`` of what is made says by which way the person is paid now: "unsent" (the panel never heard of
-    the rejection, and is told to approve), "ordered" (it is told), "hand" (it cannot be told, and somebody owes them a compensation)."""
+    the rejection, and is told to approve), "hand" (no panel takes a rejection back, and somebody owes them a compensation)."""
     if verdict.kind != Kind.REJECT:
         raise NotNow("That is no rejection.")
     assignment = verdict.assignment
@@ -304,10 +302,7 @@ def reverse(verdict: Verdict, by, message: str = "") -> Verdict:
                 evidence=evidence,
             )  # fmt: skip
             audit.record("reverse rejection", study=assignment.study, by=by, assignment_code=assignment.code, way=way)
-            if way == "ordered":
-                submission, token = verdict.submission, f"reverse-{made.pk}"
-                give(submission.recruitment, "reverse", token, submission=submission, by=by, message=message)
-            elif way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
+            if way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
                 approve(work_of_submission(verdict.submission.recruitment, verdict.submission_id), by)
     except IntegrityError:
         raise NotNow("It was taken back already.") from None
@@ -335,19 +330,7 @@ def _way_to_take_back(verdict: Verdict, by) -> str:
         return "unsent"
     if verdict.category == Verdict.AT_PANEL and submission.state == SUBMITTED:
         return "unsent"  # the panel has opened it again
-    if submission and (order or submission.state == REJECTED) and "reverse" in can_order(submission.recruitment):
-        limit = reversible_until(submission)
-        if limit is None or timezone.now() < limit:
-            return "ordered"
     return "hand"
-
-
-def reversible_until(submission: PanelSubmission | None) -> datetime | None:
-    """Until when the panel itself can take a rejection of this work back; None where it sets no limit, or cannot."""
-    refusals = REGISTRY[submission.recruitment.channel].refusals if submission else None
-    if not (refusals and refusals.reversible_days and submission.submitted_at):
-        return None
-    return submission.submitted_at + timedelta(days=refusals.reversible_days)
 
 
 def ask_for_return(work: Work, message: str, by) -> PanelOrder:

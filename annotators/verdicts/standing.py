@@ -12,7 +12,7 @@ from ..channels import REGISTRY
 from ..constants import APPROVED, REJECTED, SCREENED_OUT
 from ..models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from ..panels.reconcile import LEFT, SENT, UNSENT_AFTER
-from .appeals import due_of
+from .appeals import ANSWERED_WITHIN
 from .decide import WITHOUT_EFFECT, shown_of, still_shown
 from .measured import told
 
@@ -153,12 +153,12 @@ def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
 def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmission | None) -> Rejected:
     now = timezone.now()
     if verdict is None:
-        return Rejected(at, due_at=due_of(shown, now), may_appeal=True)
+        return Rejected(at, due_at=now + ANSWERED_WITHIN, may_appeal=True)
     message = "" if verdict.category == Verdict.AT_PANEL else verdict.message
     appeal = getattr(verdict, "appeal", None)
     is_late = appeal is not None and appeal.answered_at is None and appeal.due_at < now
     return Rejected(
-        at, message, told(verdict.evidence), appeal, appeal.due_at if appeal else due_of(verdict.submission, now), is_late, appeal is None,
+        at, message, told(verdict.evidence), appeal, appeal.due_at if appeal else now + ANSWERED_WITHIN, is_late, appeal is None,
     )  # fmt: skip
 
 

@@ -212,20 +212,10 @@ def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
         reverse(back, user("colleague"))
 
 
-def test_a_rejection_that_the_panel_carried_out_is_taken_back_there(recruitment, panel):
+def test_a_rejection_that_the_panel_carried_out_is_taken_back_by_a_compensation(recruitment, panel):
     made = rejected(recruitment)
     send_due(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.update(state="rejected")
-    back = reverse(made, user("colleague"), "We looked again: you are right.")
-    assert back.evidence == {"way": "ordered"}
-    assert PanelOrder.objects.get(operation="reverse").values == {"message": "We looked again: you are right."}
-
-
-def test_where_the_panel_cannot_take_it_back_a_compensation_is_due(recruitment, panel):
-    made = rejected(recruitment)
-    send_due(recruitment, panel, lambda *_: None)
-    PanelSubmission.objects.update(state="rejected")
-    panel.can = panel.can - {"reverse"}
     back = reverse(made, user("colleague"))
     paid = Payment.objects.get(kind="compensation")
     assert (str(paid.amount), paid.way, paid.state) == ("2.50", "hand", "due")

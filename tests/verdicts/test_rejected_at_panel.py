@@ -138,32 +138,16 @@ def upheld(shown):
     return answer(appealed(shown), "You are right.", True, user("colleague"), says_another=True)
 
 
-def test_an_appeal_that_is_upheld_is_carried_out_at_the_panel_where_it_can(recruitment, shown, monkeypatch):
-    back = upheld(shown)
-    assert back.evidence == {"way": "ordered"} and back.by == user("colleague")
-    order = PanelOrder.objects.get()
-    assert (order.operation, order.submission, order.values) == ("reverse", shown, {"message": "You are right."})
-    page = last_page(shown.assignment)
-    assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
-    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
-        appealed(shown)
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-def test_where_the_panel_cannot_or_its_time_is_over_who_was_right_is_compensated(
-    recruitment, shown, panel, is_late, monkeypatch
-):
-    if is_late:
-        monkeypatch.setattr(
-            type(REGISTRY["generic"].refusals), "reversible_days", property(lambda self: 30), raising=False
-        )
-        PanelSubmission.objects.update(submitted_at=timezone.now() - timedelta(days=31))
-    else:
-        panel.can = panel.can - {"reverse"}
+def test_who_was_right_is_compensated(recruitment, shown):
     settle(recruitment)
     assert not Payment.objects.exists()
     back = upheld(shown)
     assert (back.evidence["way"], back.evidence["compensation"]) == ("hand", "2.50") and not PanelOrder.objects.exists()
+    assert back.by == user("colleague")
+    page = last_page(shown.assignment)
+    assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
+    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+        appealed(shown)
     settle(recruitment)
     owed = Payment.objects.get()
     assert (owed.kind, str(owed.amount), owed.way, owed.state) == ("compensation", "2.50", "hand", "due")
