@@ -35,15 +35,19 @@ from tests.samples import blocking, checked, compared
 
 pytestmark = pytest.mark.django_db
 SECRETS = [
-    "title", "system0", "system1", "system2", "arm", "prompt_key", "domain", "attribute", "original", "file", "family", "criterion",
-    "batch_key", "group", "other_person", "question_key", "software",
+    "title", "arm", "prompt_key", "domain", "attribute", "original", "file", "family", "criterion", "batch_key", "group",
+    "other_person", "question_key", "software",
 ]  # fmt: skip
 
 
-def canaries(salt: str) -> dict[str, str]:
-    """A rare word for each secret; systems stay in the same order of names whatever the salt."""
+def systems_of(slug: str) -> list[str]:
+    return [f"system{n}" for n in range(max(3, REGISTRY[slug].sample.systems))]
+
+
+def canaries(salt: str, slug: str = "survey") -> dict[str, str]:
+    """A rare word for each secret of a protocol's study; systems stay in the same order of names whatever the salt."""
     words = {}
-    for secret in SECRETS:
+    for secret in [*SECRETS, *systems_of(slug)]:
         digest = hashlib.sha256(f"{salt}{secret}".encode()).hexdigest()
         rare = "".join("qxzjvkwypb"[int(c, 16) % 10] for c in digest[:22])
         words[secret] = f"{secret[-1] if secret[-1].isdigit() else 'c'}{rare}"
@@ -92,10 +96,8 @@ def secret_study(words: dict[str, str], media_root, slug: str) -> Study:
     )  # fmt: skip
     special = SPECIAL.get(slug, Special())
     systems = [
-        System.objects.create(
-            study=study, name=words[f"system{n}"], is_human=n == 1, reference=special.references.get(n, "")
-        )
-        for n in range(3)
+        System.objects.create(study=study, name=words[name], is_human=n == 1, reference=special.references.get(n, ""))
+        for n, name in enumerate(systems_of(slug))
     ]
     Arm.objects.create(study=study, name=words["arm"], condition="none")
     for n in range(4):
@@ -207,7 +209,7 @@ def leaks(haystack: bytes, words: dict[str, str]) -> list[str]:
 @every_protocol
 def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, slug):
     settings.MEDIA_ROOT = tmp_path
-    words = canaries("one")
+    words = canaries("one", slug)
     study = secret_study(words, tmp_path, slug)
     responses, _, _ = visited(study, "w")
     seen = all_bytes(responses)
@@ -244,7 +246,7 @@ def test_the_crawl_finds_a_leak(coded):
 def test_a_leak_is_found_on_the_pages_of_every_protocol(settings, tmp_path, monkeypatch, slug):
     """The negative control of the whole crawl: a protocol that words its questions with a system's name."""
     settings.MEDIA_ROOT = tmp_path
-    words = canaries("one")
+    words = canaries("one", slug)
     study = secret_study(words, tmp_path, slug)
     protocol = type(REGISTRY[slug])
     asks = protocol.asks
@@ -261,7 +263,7 @@ def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
     from annotators import show
 
     settings.MEDIA_ROOT = tmp_path
-    words = canaries("one")
+    words = canaries("one", "spa")
     study = secret_study(words, tmp_path, "spa")
     monkeypatch.setattr(show, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
     responses, _, _ = visited(study, "w")
@@ -282,7 +284,7 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
     for salt in ("one", "two"):
         # One person in both studies would read that they take part in another one.
         person = f"w{salt}"
-        responses, code, key = visited(secret_study(canaries(salt), tmp_path, slug), person)
+        responses, code, key = visited(secret_study(canaries(salt, slug), tmp_path, slug), person)
         seen = all_bytes(r for r in responses if r.headers["Content-Type"] != "image/webp").decode()
         seen = seen.replace(code, "CODE").replace(key, "KEY").replace(f"who={person}", "who=PERSON")
         # What is keyed by the code differs with the code: the receipt, the images' names; and clocks move.
@@ -309,7 +311,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
     from annotators.show import shown_page
 
     settings.MEDIA_ROOT = tmp_path
-    words = canaries("one")
+    words = canaries("one", slug)
     study = secret_study(words, tmp_path, slug)
     Robot(f"/e/{panel(study).key}/?who=w").start()
     assignment = Assignment.objects.select_related("study").get()

@@ -35,9 +35,10 @@ def test_robots_answer_every_page_and_are_told_from_people():
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_robots_answer_every_protocol(slug):
-    study = launched(sample_draft(slug, 2, 2))
-    ended = simulate_answers(study, 2, crowd=Crowd(screened_out=0), rng=random.Random(3))
-    assert ended.submitted == 2 and Response.objects.filter(assignment__study=study).exists()
+    """So many pages that a rule across fields is broken by one of them, where the protocol's robots do not know it."""
+    study = launched(sample_draft(slug, 4, 5))
+    ended = simulate_answers(study, 5, crowd=Crowd(screened_out=0), rng=random.Random(3))
+    assert ended.submitted == 5 and Response.objects.filter(assignment__study=study).exists()
 
 
 def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
