@@ -9,7 +9,8 @@ from annotators import assign
 from annotators.models import Assignment, PageVisit
 from annotators.pages import shown_of
 from annotators.record import as_shown, read_page, record_page, standing_of
-from studies.models import Exposure
+from studies.fields import TIE
+from studies.models import Exposure, Item
 from studies.robots import Robot
 
 
@@ -86,3 +87,55 @@ def submitted(study, person="", rng=None, comment="", until=None, **options) -> 
             return assignment
         if answered(assignment, key, rng, comment).following is None:
             return Assignment.objects.get(pk=assignment.pk)
+
+
+STRENGTHS = {"alpha": 0.0, "beta": 0.6, "gamma": 1.1}
+
+
+def play(study, n, until=None, strengths=STRENGTHS):
+    """Somebody who answers as a robot would, and now and then says that both are alike, or that they cannot."""
+    rng = random.Random(n)
+    assignment = claimed(study, f"person {n}")
+    done = 0
+    while (key := standing_of(assignment).next_key) is not None and (until is None or done < until):
+        step, page, asks = open_page(assignment, key)
+        sent = Perceiving(rng, strengths, "because of its words").answers(step.protocol, asks)
+        for slot, ask in asks.items():
+            if ask.field.kind == "exposure" and rng.random() < 0.2:
+                sent[slot] = TIE
+            if ask.skip_reasons and rng.random() < 0.2:
+                sent[slot] = ""
+                sent[f"{slot}.skip"] = "cannot_judge"
+        assert record_page(assignment, page.key, form(**sent)).sent is None
+        assignment.refresh_from_db()
+        done += 1
+    return assignment
+
+
+MAX_THREE = {"settings": {"strategy": "max_three"}, "annotators_per_batch": 2}
+
+
+def choosing(study, person, prefers, until=None):
+    """Somebody who takes a batch and chooses, on each page, what ``prefers(item)`` names."""
+    assignment = claimed(study, person)
+    while (key := standing_of(assignment).next_key) is not None and key != until:
+        _, page, asks = open_page(assignment)
+        systems = {
+            e.pk: e.output.system.name
+            for e in Item.objects.get(pk=page.items[0].id).exposures.select_related("output__system")
+        }
+        wanted = prefers(page.items[0].id)
+        answers = {
+            slot: next((label for label, exposure in ask.field.exposures if systems[exposure] == wanted), wanted)
+            for slot, ask in asks.items()
+        }
+        answered(assignment, key, **answers)
+        assignment.refresh_from_db()
+    return assignment
+
+
+def many(study, n, chance, seed=1, first=0):
+    """``n`` people, each of whose choices is beta with this chance."""
+    rng = random.Random(seed)
+    for number in range(first, first + n):
+        choosing(study, f"p{number}", lambda item: "beta" if rng.random() < chance else "alpha")

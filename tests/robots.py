@@ -196,3 +196,12 @@ def preferring(quality: dict[str, float], system_of, noise=12, strength=25):
         raise AssertionError((name, kind, values))
 
     return answer
+
+
+def system_of(text):
+    """The tale says its teller's name backwards."""
+    return re.search(r"\((\w+)\)", text)[1][::-1]
+
+
+def address(study, person, channel=None):
+    return f"/e/{channel.key}/?who={person}&session=S{person}"

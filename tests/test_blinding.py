@@ -5,14 +5,11 @@ two studies that differ in every secret give the same bytes. And counts: over ma
 """
 
 import base64
-import binascii
 import hashlib
 import html
 import io
-import json
 import random
 import re
-import urllib.parse
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,6 +27,7 @@ from studies.media import encode_image, store
 from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System
 from studies.protocols import REGISTRY
 from tests.builders import COMMENT, SCREENING, add_section, add_survey, choice_study, panel, spa_study, warnings_of
+from tests.leaks import all_bytes, leaks
 from tests.robots import Page, Robot
 from tests.samples import blocking, checked, compared
 
@@ -172,40 +170,6 @@ def visited(study, person, seed=11):
     return robot.responses, assignment.code, door.key
 
 
-def all_bytes(responses) -> bytes:
-    parts = []
-    for response in responses:
-        parts.append(f"{response.status_code} {response.headers}".encode())
-        parts.append(b"".join(response.streaming_content) if response.streaming else response.content)
-    return b"\n".join(parts)
-
-
-def codings(word: str) -> set[bytes]:
-    raw = word.encode()
-    found = {
-        raw,
-        raw[::-1],
-        html.escape(word).encode(),
-        urllib.parse.quote(word).encode(),
-        json.dumps(word)[1:-1].encode(),
-        raw.hex().encode(),
-    }
-    for offset in range(3):
-        coded = base64.b64encode(b"x" * offset + raw)
-        found.add(coded[4 if offset else 0 : -4])
-        found.add(base64.b64encode(b"x" * offset + raw[::-1])[4 if offset else 0 : -4])
-    for name in ("md5", "sha1", "sha256"):
-        digest = hashlib.new(name, raw)
-        found |= {digest.hexdigest().encode(), base64.b64encode(digest.digest())}
-    found.add(f"{binascii.crc32(raw):08x}".encode())
-    return found
-
-
-def leaks(haystack: bytes, words: dict[str, str]) -> list[str]:
-    low = haystack.lower()
-    return [secret for secret, word in words.items() if any(c in haystack or c.lower() in low for c in codings(word))]
-
-
 @every_protocol
 def test_no_canary_is_seen_by_an_annotator(settings, tmp_path, slug):
     settings.MEDIA_ROOT = tmp_path
@@ -276,7 +240,9 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
 
     settings.MEDIA_ROOT = tmp_path
     draw = annotators_pages.random_of
-    if REGISTRY[slug].labels == "item":  # drawn by the item's number in the database, which is another for the second twin
+    if (
+        REGISTRY[slug].labels == "item"
+    ):  # drawn by the item's number in the database, which is another for the second twin
         monkeypatch.setattr(
             annotators_pages, "random_of", lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more))
         )

@@ -10,8 +10,8 @@ from annotators.models import Assignment, Response
 from studies import lifecycle
 from studies.models import Arm, Output, Prompt, Study, System
 from tests.builders import add_humanlike, add_practice, panel, warnings_of
+from tests.leaks import all_bytes, codings, leaks
 from tests.robots import Page, Robot
-from tests.test_blinding import all_bytes, codings, leaks
 
 pytestmark = pytest.mark.django_db
 SECRETS = ("title", "human", "machine", "arm", "prompt_key", "domain", "attribute", "original", "group", "family")

@@ -1,6 +1,5 @@
 """A whole study over HTTP: robots with known preferences play it, and the answers stored are those that they gave."""
 
-import re
 from collections import Counter
 
 import pytest
@@ -10,18 +9,9 @@ from annotators.models import Assignment, PageVisit, Response
 from studies import lifecycle
 from studies.models import Batch, Study
 from tests.builders import QUALITY, launched, panel, recruitment, spa_draft, spa_study
-from tests.robots import Page, Robot, preferring
+from tests.robots import Page, Robot, address, preferring, system_of
 
 pytestmark = pytest.mark.django_db
-
-
-def system_of(text):
-    """The tale says its teller's name backwards."""
-    return re.search(r"\((\w+)\)", text)[1][::-1]
-
-
-def address(study, person, channel=None):
-    return f"/e/{channel.key}/?who={person}&session=S{person}"
 
 
 def test_robots_play_a_study_and_are_told_the_truth(same_orders):

@@ -13,8 +13,7 @@ from studies import lifecycle
 from studies.models import Exposure, Study
 from tests.builders import add_rating, exposures_draft, launched, panel
 from tests.players import claimed
-from tests.robots import Robot, clipped
-from tests.test_robots import address
+from tests.robots import Robot, address, clipped
 
 pytestmark = pytest.mark.django_db
 

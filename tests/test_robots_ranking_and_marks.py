@@ -7,9 +7,8 @@ from studies import lifecycle
 from studies.design import problems
 from studies.models import Study
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
-from tests.robots import Robot
+from tests.robots import Robot, address, system_of
 from tests.studies.test_bundle import read_again, sha
-from tests.test_robots import address, system_of
 
 pytestmark = pytest.mark.django_db
 ORDER = {"gamma": 1, "alpha": 2, "beta": 2}  # the other two are equally good

@@ -7,8 +7,7 @@ from annotators.models import Response
 from studies import lifecycle
 from studies.models import Contrast, Question, Section, Study
 from tests.builders import draft_study, launched, panel
-from tests.robots import Robot, clipped
-from tests.test_robots import address, system_of
+from tests.robots import Robot, address, clipped, system_of
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,7 @@ from annotators.settle import settle_everywhere
 from studies import jobs, lifecycle
 from studies.models import AuditEvent, Study
 from tests.builders import choice_study, panel
-from tests.robots import Robot
-from tests.test_robots import address, system_of
+from tests.robots import Robot, address, system_of
 
 pytestmark = pytest.mark.django_db
 

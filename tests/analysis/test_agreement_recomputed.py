@@ -18,8 +18,9 @@ from annotators.exclude import exclude
 from studies import lifecycle
 from studies.fields import TIE
 from studies.models import Study
-from tests.annotators.test_settle import MAX_THREE, choosing, outcome
+from tests.annotators.test_settle import outcome
 from tests.builders import choice_study, user
+from tests.players import MAX_THREE, choosing
 
 DELTA = 0.03
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]

@@ -13,8 +13,8 @@ from analysis.flat import Selection
 from analysis.report import build_report
 from studies import lifecycle
 from studies.models import Study
-from tests.analysis.test_recomputed import play
 from tests.builders import exposures_draft, launched
+from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 

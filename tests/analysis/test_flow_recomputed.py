@@ -19,8 +19,8 @@ from annotators.models import Assignment
 from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Arm, ExclusionRule, Study
-from tests.analysis.test_recomputed import play
 from tests.builders import add_spa, draft_study, launched, user
+from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 

@@ -10,8 +10,8 @@ from annotators.importing import import_answers
 from annotators.models import PageVisit, Response
 from studies import lifecycle
 from studies.models import Exposure, Question, Study
-from tests.analysis.test_recomputed import play
 from tests.builders import add_choice, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
+from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 # Drawn again with every hash of names, or about the order of items, which an import numbers by their prompts.

@@ -10,9 +10,8 @@ from annotators.models import Response
 from studies import lifecycle
 from studies.models import Item, Study
 from studies.rules import REGISTRY
-from tests.analysis.test_recomputed import play
-from tests.annotators.test_settle import MAX_THREE, choosing
 from tests.builders import add_marks, choice_study, draft_study, launched
+from tests.players import MAX_THREE, choosing, play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 

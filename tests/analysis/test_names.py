@@ -8,7 +8,6 @@ import pytest
 from analysis.report import build_report
 from studies import lifecycle
 from studies.models import Contrast, Study
-from tests.analysis.test_recomputed import play
 from tests.builders import (
     add_choice,
     add_humanlike,
@@ -21,6 +20,7 @@ from tests.builders import (
     humanlike_draft,
     launched,
 )
+from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 # The paper holds its means over domains to the threshold of its cells, without counting them.

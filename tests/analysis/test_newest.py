@@ -7,7 +7,6 @@ from analysis.report import build_report
 from annotators.models import Assignment
 from studies import lifecycle
 from studies.models import Contrast, Question, Study
-from tests.analysis.test_recomputed import play
 from tests.builders import (
     add_choice,
     add_marks,
@@ -19,6 +18,7 @@ from tests.builders import (
     humanlike_draft,
     launched,
 )
+from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 CHOICE = {"strategy": "any", "allows_tie": True}

@@ -1,7 +1,6 @@
 """Every protocol's numbers, computed once more from the exported table, by other means than the report's."""
 
 import io
-import random
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +13,6 @@ from analysis.exports import csv_blocks
 from analysis.flat import Selection
 from analysis.report import build_report
 from annotators.exclude import exclude
-from annotators.record import record_page, standing_of
 from studies import lifecycle
 from studies.fields import TIE
 from studies.models import Contrast, Question, Study
@@ -30,32 +28,11 @@ from tests.builders import (
     launched,
     user,
 )
-from tests.players import Perceiving, claimed, form, open_page
+from tests.players import STRENGTHS, play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 PEOPLE, LEFT, EXCLUDED = 14, 2, (4,)
 KEPT = PEOPLE - LEFT - len(EXCLUDED)
-STRENGTHS = {"alpha": 0.0, "beta": 0.6, "gamma": 1.1}
-
-
-def play(study, n, until=None, strengths=STRENGTHS):
-    """Somebody who answers as a robot would, and now and then says that both are alike, or that they cannot."""
-    rng = random.Random(n)
-    assignment = claimed(study, f"person {n}")
-    done = 0
-    while (key := standing_of(assignment).next_key) is not None and (until is None or done < until):
-        step, page, asks = open_page(assignment, key)
-        sent = Perceiving(rng, strengths, "because of its words").answers(step.protocol, asks)
-        for slot, ask in asks.items():
-            if ask.field.kind == "exposure" and rng.random() < 0.2:
-                sent[slot] = TIE
-            if ask.skip_reasons and rng.random() < 0.2:
-                sent[slot] = ""
-                sent[f"{slot}.skip"] = "cannot_judge"
-        assert record_page(assignment, page.key, form(**sent)).sent is None
-        assignment.refresh_from_db()
-        done += 1
-    return assignment
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from analysis.watch import watched
 from annotators import settle
 from studies import lifecycle
 from studies.models import Item, Study
-from tests.annotators.test_settle import MAX_THREE, choosing
 from tests.builders import add_choice, add_rating, choice_study, draft_study, launched
-from tests.players import submitted
+from tests.players import MAX_THREE, choosing, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 

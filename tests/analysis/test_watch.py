@@ -13,19 +13,11 @@ from annotators.models import Assignment
 from annotators.withdraw import withdraw
 from studies import jobs, lifecycle
 from studies.models import AuditEvent, Job, Study
-from tests.annotators.test_races import all_at_once
-from tests.annotators.test_settle import MAX_THREE, choosing
 from tests.builders import choice_study, spa_study
-from tests.players import answered, claimed, open_page, submitted
+from tests.players import MAX_THREE, answered, choosing, claimed, many, open_page, submitted
+from tests.races import all_at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
-
-
-def many(study, n, chance, seed=1, first=0):
-    """``n`` people, each of whose choices is beta with this chance."""
-    rng = random.Random(seed)
-    for number in range(first, first + n):
-        choosing(study, f"p{number}", lambda item: "beta" if rng.random() < chance else "alpha")
 
 
 def now(study):

@@ -6,7 +6,9 @@ import pytest
 @pytest.fixture
 def visit(browser, live_server, study):
     """Make a visit with the context's options; all contexts close in the end."""
-    from .test_pages_browser import DESKTOP, Visit
+    from tests.browsing import DESKTOP
+
+    from .test_pages_browser import Visit
 
     contexts = []
 

@@ -20,8 +20,9 @@ from studies import lifecycle
 from studies.models import Study
 from tests.annotators.test_at_once import KEY, NEXT, at_second_page, sent_on, study_of, visits
 from tests.annotators.test_both_ways import forget, stores_nothing
-from tests.annotators.test_races import came_of, counts_are_true
+from tests.annotators.test_races import came_of
 from tests.players import claimed, form
+from tests.races import counts_are_true
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql")]
 

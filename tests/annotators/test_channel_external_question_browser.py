@@ -6,8 +6,7 @@ import pytest
 
 from annotators.models import Assignment
 from annotators.receipts import receipt_of
-from tests.annotators.test_pages_browser import DESKTOP, look_at
-from tests.annotators.test_two_choice_browser import shot
+from tests.browsing import DESKTOP, look_at, shot
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.conftest import CHROMIUM
 from tests.panels.worker_site import WorkerSite

@@ -8,9 +8,8 @@ from django.test import Client
 from annotators.evidence import evidence_of
 from studies import jobs
 from studies.models import Study
-from tests.analysis.test_watch import many
-from tests.annotators.test_settle import choosing
 from tests.builders import choice_study, user
+from tests.players import choosing, many
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ import pytest
 
 from annotators.models import Assignment, Response
 from studies.models import Expected, Output
-from tests.annotators.test_pages_browser import DESKTOP, PHONE, look_at
+from tests.browsing import DESKTOP, PHONE, look_at
 from tests.builders import add_humanlike, add_practice, humanlike_draft, launched, panel
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -11,7 +11,7 @@ from annotators.pages import plan_of
 from annotators.record import standing_of
 from studies.protocols import REGISTRY
 from tests.accessibility import violations
-from tests.annotators.test_pages_browser import DESKTOP, until
+from tests.browsing import DESKTOP, until
 from tests.builders import launched, recruitment
 from tests.illustrated import Line, illustrated
 from tests.players import claimed, sent_from

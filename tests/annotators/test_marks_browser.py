@@ -4,9 +4,7 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from studies.models import Output, Prompt
-from tests.annotators.test_pages_browser import PHONE, look_at, until
-from tests.annotators.test_two_choice_browser import shot, start
-from tests.browsing import press
+from tests.browsing import PHONE, look_at, press, shot, start, until
 from tests.builders import add_marks, draft_study, launched
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

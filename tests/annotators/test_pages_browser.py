@@ -1,6 +1,5 @@
 """Annotators' pages in Chromium: how they work for people with and without script, mouse, eyes and connection."""
 
-import time
 from io import BytesIO
 
 import pytest
@@ -11,15 +10,11 @@ from annotators.models import Assignment, PageVisit, Response
 from studies.media import encode_image, store
 from studies.models import Output, Prompt
 from tests.accessibility import violations
-from tests.browsing import press
+from tests.browsing import PHONE, STORY, look_at, overflow, press, until
 from tests.builders import add_survey, launched, panel, spa_draft
-from tests.keyboard import unreached
 from tests.players import claimed, submitted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}
-STORY = "When the train came to a halt between two stations nobody spoke at first. " * 12
 
 
 @pytest.fixture
@@ -108,35 +103,8 @@ class Visit:
         return self.page.url.removeprefix(self.base)
 
 
-def until(holds, seconds=8):
-    """Wait for something that the page's own content policy lets no browser function watch."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.05)
-
-
 def stored() -> dict:
     return {r.slot: r for r in Response.objects.all()}
-
-
-def overflow(page) -> int:
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-
-
-def look_at(page, name, wrong):
-    """Both sizes, one light and one dark (no colour depends on the size): what axe finds, what must be scrolled sideways, what no key
-    reaches."""
-    for size, scheme in ((DESKTOP, "dark"), (PHONE, "light")):
-        page.set_viewport_size(size)
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        wrong += [f"{name} {size['width']} {scheme} {found}" for found in violations(page)]
-        if overflow(page) > 0:
-            wrong.append(f"{name} is {overflow(page)} px too wide at {size['width']}")
-    # On the phone, where what sticks to the edges of the screen may lie over what has the focus.
-    wrong += [f"{name}: {found}" for found in unreached(page)]
-    page.set_viewport_size(DESKTOP)
-    page.emulate_media(color_scheme="light")
 
 
 def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(visit):

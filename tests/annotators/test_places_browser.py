@@ -12,10 +12,10 @@ from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.accessibility import violations
+from tests.browsing import DESKTOP, PHONE, overflow, until
 from tests.builders import panel, promised, spa_study
 from tests.players import submitted
 
-from .test_pages_browser import DESKTOP, PHONE, overflow, until
 from .test_places import close, give_away, pass_time, row, truth
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -2,9 +2,7 @@
 
 import random
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier
 
 import pytest
 from django.db import connection, connections
@@ -15,32 +13,11 @@ from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import Closed, Conflict, Elsewhere, standing_of
 from annotators.withdraw import withdraw
-from studies.models import Batch
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
+from tests.races import all_at_once, counts_are_true
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
-
-
-def all_at_once(work, arguments, threads):
-    """Run ``work`` on every argument, the first ``threads`` of them released together; gives results and errors."""
-    start = Barrier(threads)
-
-    def run(place, argument):
-        try:
-            if place < threads:
-                start.wait(30)
-            return work(argument)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(threads) as pool:
-        return [future.result() for future in [pool.submit(run, n, a) for n, a in enumerate(arguments)]]
-
-
-def counts_are_true(study):
-    held = Counter(Assignment.objects.filter(study=study, released_at=None).values_list("batch", flat=True))
-    return all(batch.claimed == held[batch.pk] <= batch.wanted for batch in Batch.objects.filter(study=study))
 
 
 def claim(study):

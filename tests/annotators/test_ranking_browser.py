@@ -4,8 +4,7 @@ import pytest
 
 from annotators.models import Response
 from studies.models import Output, Prompt
-from tests.annotators.test_pages_browser import STORY, look_at
-from tests.annotators.test_two_choice_browser import shot, start
+from tests.browsing import STORY, look_at, shot, start
 from tests.builders import add_ranking, draft_study, launched
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -5,8 +5,7 @@ from django.conf import settings
 
 from annotators.models import Response
 from studies.models import Output, Question
-from tests.annotators.test_pages_browser import PHONE, STORY, look_at, overflow
-from tests.annotators.test_two_choice_browser import shot, start
+from tests.browsing import PHONE, STORY, look_at, overflow, shot, start
 from tests.builders import add_relative, draft_study, exposures_draft, launched
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -13,13 +13,11 @@ from annotators.record import standing_of
 from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import AuditEvent, Batch, Item, Study
-from tests.annotators.test_races import all_at_once, counts_are_true
 from tests.builders import choice_study, spa_study, user
-from tests.players import answered, claimed, open_page, submitted
+from tests.players import MAX_THREE, answered, choosing, claimed, open_page, submitted
+from tests.races import all_at_once, counts_are_true
 
 pytestmark = pytest.mark.postgres
-
-MAX_THREE = {"settings": {"strategy": "max_three"}, "annotators_per_batch": 2}
 
 
 def labels_of(study) -> Counter:
@@ -33,25 +31,6 @@ def places_of(study) -> Counter:
     for item, wanted in Item.objects.filter(study=study).values_list("pk", "placements__batch__wanted"):
         found[item] += wanted or 0
     return found
-
-
-def choosing(study, person, prefers, until=None):
-    """Somebody who takes a batch and chooses, on each page, what ``prefers(item)`` names."""
-    assignment = claimed(study, person)
-    while (key := standing_of(assignment).next_key) is not None and key != until:
-        _, page, asks = open_page(assignment)
-        systems = {
-            e.pk: e.output.system.name
-            for e in Item.objects.get(pk=page.items[0].id).exposures.select_related("output__system")
-        }
-        wanted = prefers(page.items[0].id)
-        answers = {
-            slot: next((label for label, exposure in ask.field.exposures if systems[exposure] == wanted), wanted)
-            for slot, ask in asks.items()
-        }
-        answered(assignment, key, **answers)
-        assignment.refresh_from_db()
-    return assignment
 
 
 def outcome(study, person):

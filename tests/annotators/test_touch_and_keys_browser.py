@@ -12,7 +12,7 @@ from annotators.record import standing_of
 from studies.models import Question
 from studies.protocols import REGISTRY
 from studies.scales import KINDS
-from tests.annotators.test_pages_browser import PHONE, until
+from tests.browsing import PHONE, until
 from tests.builders import (
     COMMENT,
     SCREENING,

@@ -1,15 +1,13 @@
 """Two choices and the evidence on the collecting page in Chromium: accessible, no sideways scrolling, by keyboard, without script."""
 
-import os
-
 import pytest
 
 from annotators.models import Response
 from studies import jobs
 from studies.models import Output, Prompt, Question
-from tests.analysis.test_watch import many
-from tests.annotators.test_pages_browser import DESKTOP, PHONE, STORY, look_at, until
+from tests.browsing import DESKTOP, STORY, look_at, shot, start, until
 from tests.builders import add_choice, choice_study, draft_study, launched, user
+from tests.players import many
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -26,24 +24,6 @@ def study():
         Output.objects.filter(pk=output.pk).update(text=STORY[: 300 + 97 * (n % 5)] + "\n\nThe end.")
     Prompt.objects.filter(study=draft).update(text="You wake on a train that has stopped in the dark.")
     return launched(draft)
-
-
-def shot(page, name):
-    """Kept where HEVAL_SHOTS says, at both widths, to be looked at."""
-    if folder := os.environ.get("HEVAL_SHOTS"):
-        for size in (DESKTOP, PHONE):
-            page.set_viewport_size(size)
-            page.screenshot(path=f"{folder}/{name}-{size['width']}.png", full_page=True)
-        page.set_viewport_size(DESKTOP)
-
-
-def start(person):
-    page = person.page
-    page.goto(person.door)
-    page.locator("#agree").check()
-    page.get_by_role("button", name="Start").click()
-    page.wait_for_url("**/s1.p1/")
-    return page
 
 
 def test_the_page_is_accessible_in_each_state_and_its_boxes_are_equal(visit):

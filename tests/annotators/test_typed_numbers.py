@@ -11,7 +11,7 @@ from studies.fields import Refused, WholeNumber
 from studies.protocols import REGISTRY
 from studies.protocols.ranking import Place
 from studies.scales import KINDS, ScaleSpec
-from tests.annotators.test_pages_browser import until
+from tests.browsing import until
 from tests.builders import add_survey, draft_study, launched
 
 

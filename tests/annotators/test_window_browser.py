@@ -13,8 +13,7 @@ from studies.media import encode_image, store
 from studies.models import Exposure, Output, Prompt, Question
 from studies.protocols import REGISTRY
 from tests.accessibility import violations
-from tests.annotators.test_pages_browser import PHONE
-from tests.annotators.test_two_choice_browser import shot
+from tests.browsing import PHONE, shot
 from tests.builders import humanlike_draft, launched, painted, recruitment
 from tests.illustrated import Line
 from tests.outside import SIZES, wrong_by_links, wrong_on

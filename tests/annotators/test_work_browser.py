@@ -3,9 +3,8 @@
 import pytest
 
 from annotators.models import Assignment
-from tests.annotators.test_pages_browser import DESKTOP, look_at
-from tests.annotators.test_two_choice_browser import shot
 from tests.annotators.test_work import expert_study
+from tests.browsing import DESKTOP, look_at, shot
 from tests.players import answered
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -11,8 +11,8 @@ from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Recruitment
 from tests.admin_pages import changed, errors_of, form_of
 from tests.builders import recruitment, spa_study, user
+from tests.leaks import all_bytes
 from tests.robots import Robot
-from tests.test_blinding import all_bytes
 from tests.test_rules_of_the_code import AD_WORDS
 
 PID, STUDY, SESSION = "5f1a" * 6, "60ab" * 6, "66f0" * 6

@@ -32,9 +32,9 @@ from studies.models import AuditEvent, Job
 from tests.admin_pages import logged_in
 from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import recruitment, spa_study, user
+from tests.leaks import all_bytes
 from tests.players import answered, claimed, submitted
 from tests.robots import Robot
-from tests.test_blinding import all_bytes
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4

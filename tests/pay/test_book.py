@@ -31,10 +31,10 @@ from annotators.work import work_of
 from studies import lifecycle
 from studies.lifecycle import NotNow
 from studies.models import Arm, AuditEvent, Study
-from tests.annotators.test_races import all_at_once
 from tests.builders import panel, promised, spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks
 from tests.players import answered, claimed, submitted
+from tests.races import all_at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 State = Payment.State

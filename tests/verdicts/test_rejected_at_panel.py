@@ -16,8 +16,8 @@ from annotators.verdicts.decide import approve, reject, reverse, standing_reject
 from annotators.verdicts.standing import stands
 from studies.lifecycle import NotNow
 from studies.models import AuditEvent
-from tests.annotators.test_races import all_at_once
 from tests.builders import user
+from tests.races import all_at_once
 
 from .conftest import LONG, checks, sent, work
 from .test_appeals import WHY, last_page, objecting, stages_of, url

@@ -10,10 +10,9 @@ from annotators.exclude import exclude
 from annotators.models import Response
 from studies import lifecycle
 from studies.models import Batch, Item, Question, Study
-from tests.analysis.test_watch import look, many
-from tests.annotators.test_settle import choosing
+from tests.analysis.test_watch import look
 from tests.builders import add_choice, choice_study, draft_study, launched, user
-from tests.players import claimed, submitted
+from tests.players import choosing, claimed, many, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 FAST = {"resamples": 99}
