@@ -11,7 +11,7 @@ from . import access, audit, lifecycle
 from .access import Action, check
 from .design import STUDY_FIELDS
 from .lifecycle import NotNow
-from .models import Arm, Item, Question, Section, Study
+from .models import Arm, Expected, Exposure, Item, Question, Section, Study
 
 
 @transaction.atomic
@@ -73,8 +73,6 @@ def edited(study: Study, by, **what: Any) -> None:
 
 def delete_section(section: Section, by) -> None:
     """With its questions and its practice items."""
-    from .practice import remove_practice
-
     with editing(section.study_id, by, clears_tries=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
             remove_practice(item)
@@ -83,6 +81,12 @@ def delete_section(section: Section, by) -> None:
         about = f"section {section.position}"
         section.delete()
         edited(study, by, deleted=about)
+
+
+def remove_practice(item: Item) -> None:
+    Expected.objects.filter(item=item).delete()
+    Exposure.objects.filter(item=item).delete()
+    item.delete()
 
 
 def _locked(study_id: int) -> Study:

@@ -63,11 +63,5 @@ def delete_practice(item: Item, by) -> None:
     """Take a practice item out of a draft."""
     with drafts.editing(item.study_id, by, clears_tries=True) as study:
         about = f"practice item {item.number} of section {item.section.position}"
-        remove_practice(item)
+        drafts.remove_practice(item)
         drafts.edited(study, by, deleted=about)
-
-
-def remove_practice(item: Item) -> None:
-    Expected.objects.filter(item=item).delete()
-    Exposure.objects.filter(item=item).delete()
-    item.delete()
