@@ -77,7 +77,7 @@ CANNOT = {
     "skip_reasons": [{"key": "cannot_judge", "label": "I cannot judge"}],
 }
 SPECIAL = {
-    "spa": Special(references={2: "maximal"}, again="rating", seen=("what is the chance that writer A", "How good")),
+    "spa": Special(references={2: "maximal"}, again="rating", seen=("what is the chance that writer ", "How good")),
     "two_choice": Special({"allows_tie": True}, {0: "reference"}, asked=CANNOT, seen=("Natural means natural.",)),
     "relative": Special({"pairs": "reference"}, {0: "reference"}, asked=CANNOT, seen=("Text A is much better",)),
     "ranking": Special(seen=("The place of B",)),
