@@ -29,11 +29,17 @@ ANNOTATORS = ("/p/", "/e/", *MACHINES)
 
 
 class ForResearchers:
-    """Steps aside on the annotators' paths."""
+    """Steps aside on the annotators' paths, together with all that follow it and do the same."""
+
+    def __init__(self, get_response):
+        super().__init__(get_response)
+        # Django wraps each middleware in a function.
+        following = getattr(get_response, "__wrapped__", None)
+        self.past = following.past if isinstance(following, ForResearchers) else get_response
 
     def __call__(self, request):
         if request.path_info.startswith(ANNOTATORS):
-            return self.get_response(request)
+            return self.past(request)
         return super().__call__(request)
 
 
