@@ -75,8 +75,6 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     """What Django makes its templates of ``annotate/`` and ``protocols/`` with. Everything is escaped that is not marked as HTML."""
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in OURS}
     made = Environment(loader=Inlining(folders), autoescape=True, auto_reload=auto_reload)
-    # Files keep their addresses as long as the process lives.
-    made.globals["static"] = lru_cache(static)
     made.globals["blank"] = _blank_fields(made, 0 if auto_reload else 512)
     made.filters |= {
         "capfirst": capfirst,
@@ -86,6 +84,8 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
         "linked": lru_cache(maxsize=256)(defaultfilters.urlize),
         "marked": marked,
         "plural": defaultfilters.pluralize,
+        # Of a name that is written in a template: Jinja2 then writes the address once, when it compiles the template.
+        "static": static,
         "truncatechars": defaultfilters.truncatechars,
     }
     return made
