@@ -12,7 +12,7 @@ from operator import or_
 
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 
@@ -45,14 +45,24 @@ class Claim:
     assignment: Assignment | None = None
 
 
-def lease(seconds: int):
-    """Now, by the database's clock, and so many seconds."""
-    return Now() + timedelta(seconds=seconds)
+class Lease(Now):
+    """Now, by the database's clock, and so many seconds. For ``Now() + timedelta`` SQLite calls Python, at each page."""
+
+    def __init__(self, seconds: int):
+        super().__init__(Value(seconds))
+
+    def as_postgresql(self, compiler, connection, **extra):
+        template = "STATEMENT_TIMESTAMP() + %(expressions)s * INTERVAL '1 second'"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+    def as_sqlite(self, compiler, connection, **extra):
+        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW', %(expressions)s || ' seconds')"
+        return self.as_sql(compiler, connection, template=template, **extra)
 
 
 def kept_for(seconds: int):
     """A place that is held, for so many seconds from now; one that is kept for days already is not cut short."""
-    return Greatest(F("reserved_until"), lease(seconds))
+    return Greatest(F("reserved_until"), Lease(seconds))
 
 
 def kept_seconds(recruitment: Recruitment | None) -> int:
@@ -220,7 +230,7 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     assignment = Assignment.objects.create(
         study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
         external_ids=_kept(annotator, external_ids), trust=trust, ordinal=_lowest_free(taken),
-        reserved_until=lease(max(study.start_window_seconds, kept_seconds(recruitment))),
+        reserved_until=Lease(max(study.start_window_seconds, kept_seconds(recruitment))),
         consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
     )  # fmt: skip
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
@@ -334,7 +344,7 @@ def _revive(batch: Batch, pk: int) -> bool:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     Assignment.objects.filter(pk=pk).update(
         released_at=None, released_reason="", ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
-        reserved_until=lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
+        reserved_until=Lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
     )  # fmt: skip
     return True
 
