@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models.functions import Length
 
@@ -228,40 +228,23 @@ def _laid(batch_id: int, design_id: int, seed: int) -> Way:
     return _way(_frozen_plan(batch_id, design_id), seed)
 
 
-class Settled(NamedTuple):
-    """What determines the way of an assignment and does not change once its place is claimed."""
-
-    assignment_id: int
-    batch_id: int
-    design_id: int
-    seed: int
-    channel: str | None
-
-
 @lru_cache(maxsize=4096)
-def _settled(code: str) -> Settled:
-    """Raises LookupError where no design is frozen."""
+def _claimed(code: str) -> tuple[int, int, int]:
+    """The batch, design and seed of an assignment, none of which changes. Raises LookupError where no design is frozen."""
     found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
-    row = found.values_list("pk", "batch_id", "design_id", "seed", "recruitment__channel").first()
+    row = found.values_list("batch_id", "design_id", "seed").first()
     if row is None:
         raise LookupError(code)
-    return Settled(*row)
-
-
-def fixed_way(code: str, key: str) -> tuple[Settled, Walk] | None:
-    """The pages of an assignment, where they are fixed and this is one of them, without a look at the assignment itself."""
-    try:
-        settled = _settled(code)
-    except LookupError:
-        return None
-    walk = _laid(settled.batch_id, settled.design_id, settled.seed).fixed
-    return (settled, walk) if walk and key in walk.places else None
+    return row
 
 
 def page_before(code: str, key: str) -> str:
-    """The page before this one where the pages are fixed; else ''."""
-    found = fixed_way(code, key)
-    return found[1].before(key) if found else ""
+    """The page before this one where the pages are fixed; else ''. The assignment itself is not read for it."""
+    try:
+        walk = _laid(*_claimed(code)).fixed
+    except LookupError:
+        return ""
+    return walk.before(key) if walk and key in walk.places else ""
 
 
 def _way(plan: Plan, seed: int) -> Way:

@@ -1,5 +1,5 @@
-"""record_page: beside ``at_once``, which stores the usual page, and ``importing`` the only creator of Response. A page is
-recorded once; the same sent again changes nothing, another is refused.
+"""record_page: beside ``importing`` the only creator of Response. A page is recorded once; the same sent again changes nothing,
+another is refused.
 
 What was sent is read and checked before any lock; the transaction that stores it is a few conditional statements long, and
 whoever comes second finds that a row was changed already.

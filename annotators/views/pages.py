@@ -10,7 +10,6 @@ from studies.design import wording_of
 from studies.models import Study
 
 from .. import assign
-from ..at_once import record_at_once
 from ..images import as_sent
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
@@ -42,7 +41,7 @@ from ..record import (
 from ..show import cached_markdown, shown_page, stored_texts
 from ..training import told_of
 from ..typed import typed_on
-from .replies import for_annotators, framed, render, to_page
+from .replies import for_annotators, render, to_page
 from .whose import assignment_on_page, assignment_or_404, has_ended, kept_place
 
 DAY_SECONDS = 24 * 60 * 60
@@ -96,17 +95,12 @@ def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
 
 def _posted(request, code, key):
     is_answer = "layout" not in request.POST and "save" not in request.POST
-    has_files = bool(request.FILES)
-    if is_answer and not has_files and (stored := record_at_once(code, key, request.POST)):
-        following, channel = stored
-        framed(request, channel)
-        return to_page(code, following)
     assignment = assignment_on_page(request, code, key)
     try:
         if not is_answer:
             save_draft(assignment, key, request.POST)
             return _autosaved(request, code, key) if request.POST.get("save") == "auto" else to_page(code, key)
-        outcome = record_page(assignment, key, request.POST, has_files)
+        outcome = record_page(assignment, key, request.POST, bool(request.FILES))
     except NotStored as refusal:
         return _not_stored(request, code, key, refusal)
     if outcome.sent is None:

@@ -10,7 +10,6 @@ from django.utils import timezone
 from studies.models import Study
 
 from .. import assign
-from ..at_once import remember
 from ..models import Assignment
 from ..pages import page_before
 from ..pay.telling import pay_of
@@ -62,7 +61,6 @@ def assignment_on_page(request, code: str, key: str = "") -> Assignment:
     assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
     assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_channel])
     framed(request, rows[0][of_channel])
-    remember(assignment.design_id, assignment.study)
     assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
     return assignment
 

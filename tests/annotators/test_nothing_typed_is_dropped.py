@@ -17,7 +17,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, transaction
 from django.test import Client, RequestFactory
 
-from annotators import assign, at_once, record, urls
+from annotators import assign, record, urls
 from annotators.models import Assignment, Inquiry, PageVisit, Response
 from annotators.pages import page_as_shown
 from annotators.record import CONTROLS, SKIP, NotStored, standing_of
@@ -337,7 +337,6 @@ def cells(bodies, states=None, ways=tuple(WAYS)) -> Iterator[tuple[tuple, Cell, 
         {**STATES, **NEVER_AT_WORK} if states is None else {name: {**STATES, **NEVER_AT_WORK}[name] for name in states}
     )
     for state, act in wanted.items():
-        at_once._times.clear()
         begun = transaction.savepoint()
         study = study_of()
         if state in NEVER_AT_WORK:
@@ -492,7 +491,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
             assert assert_kept(client.post(path, strange), fresh, key, strange, (path, "strange")) == "shown"
             for fault, status in ((broken, 503), (faulty, 500)):
                 with monkeypatch.context() as patched:
-                    patched.setattr(page_views, "record_at_once", fault)
+                    patched.setattr(page_views, "record_page", fault)
                     response = client.post(path, everything)
                 assert response.status_code == status and not raw_lacking(response, everything)
                 assert Shown(response.content.decode()).again == set(everything.items()), "it can be sent again"

@@ -2,13 +2,15 @@
 
 import random
 from contextlib import nullcontext
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.db import connection
 from django.http import QueryDict
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
@@ -129,6 +131,32 @@ def test_a_page_whose_visit_is_missing_is_recorded_and_when_it_was_shown_is_not_
     visit = PageVisit.objects.get(assignment=assignment, key="s1")
     assert visit.recorded_at and visit.shown_at is None and visit.shown["questions"]
     assert fresh(assignment).started_at and Response.objects.get(assignment=assignment).choice == "yes"
+
+
+def test_a_page_is_recorded_as_it_was_shown_even_where_it_would_be_laid_otherwise_today(study):
+    """Its visit was written by an earlier release of the code, with the outputs' letters the other way round."""
+    assignment = submitted(study, "w", until="s3.p1")
+    step, _, _ = open_page(assignment)
+    visit = PageVisit.objects.get(assignment=assignment, key="s3.p1")
+    ((position, item, labelled),) = visit.shown["items"]
+    letters = [label for label, _ in labelled]
+    turned = [[letter, exposure] for letter, (_, exposure) in zip(reversed(letters), labelled, strict=True)]
+    PageVisit.objects.filter(pk=visit.pk).update(shown=visit.shown | {"items": [[position, item, turned]]})
+    answers = dict.fromkeys(step.protocol.asks(step.page), "3")
+    answer = Client().post(f"/p/{assignment.code}/s3.p1/", answers)
+    assert answer.status_code == 302, answer.content.decode()
+    stored = Response.objects.filter(assignment=assignment, item=item).values_list("label", "exposure")
+    assert dict(stored) == dict(map(tuple, turned)) != dict(map(tuple, labelled))
+
+
+def test_a_page_keeps_the_place_for_as_long_as_its_study_says_by_now(study):
+    assignment = at_questions(study)
+    _, page, asks = open_page(assignment)
+    lifecycle.amend(study, {"study": {None: {"idle_seconds": 7_000}}}, reason="People are slower.")
+    sent = plausible(asks, random.Random(1))
+    assert Client().post(f"/p/{assignment.code}/{page.key}/", sent).status_code == 302
+    left = Assignment.objects.get(pk=assignment.pk).reserved_until - timezone.now()
+    assert timedelta(seconds=6_900) < left <= timedelta(seconds=7_001)
 
 
 BAD = {

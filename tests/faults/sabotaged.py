@@ -11,7 +11,7 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
-from annotators import at_once, record
+from annotators import record
 from annotators.models import Response
 from annotators.views import pages
 
@@ -42,12 +42,12 @@ def lose() -> None:
         # Of a thread that ends here: the pool would never have it back.
         connection.close()
 
-    record.in_turn = at_once.in_turn = later
+    record.in_turn = later
 
 
 def double() -> None:
     """A page that is sent again is stored again, as an application without a key for its answers would."""
-    original, quick = record.record_page, at_once.record_at_once
+    original = record.record_page
 
     def again(standing, step, asks, sent):
         rows = record.rows_of(standing.assignment.pk, asks, sent)
@@ -56,17 +56,13 @@ def double() -> None:
         Response.objects.bulk_create(map(response_of, rows))
         return record.Outcome(standing.next_key)
 
-    def slow(recorded):
-        def then_wait(*sent):
-            outcome = recorded(*sent)
-            if outcome is not None:
-                time.sleep(0.1)  # between the commit and the word of it: more is killed there
-            return outcome
-
-        return then_wait
+    def slow(*sent):
+        outcome = original(*sent)
+        time.sleep(0.1)  # between the commit and the word of it: more is killed there
+        return outcome
 
     record._replayed = again
-    pages.record_page, pages.record_at_once = slow(original), slow(quick)
+    pages.record_page = slow
 
 
 {"lost": lose, "doubled": double}[os.environ["SABOTAGE"]]()
