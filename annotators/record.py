@@ -22,9 +22,10 @@ from studies.models import Batch
 from studies.protocols import Ask, Page
 
 from .assign import ENDS_PARTICIPATION, Released, begin, kept_for, release, revive
+from .batch_plan import plan_of
 from .images import UNSEEN, as_sent, joined, mentions_images, names_on, read_unseen
 from .models import Assignment, PageVisit, Response
-from .pages import Step, Walk, page_as_shown, plan_of, shown_of, walk_of, way_of
+from .pages import Step, Walk, page_as_shown, shown_of, walk_of, way_of
 from .prepared import Select, Update, columns_of, in_turn, insert_lightly
 
 SKIP = ".skip"

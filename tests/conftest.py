@@ -95,10 +95,10 @@ def _shared_is_there(request):
 def _nothing_frozen_is_left(request):
     """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
-        from annotators import pages, show
+        from annotators import batch_plan, pages, show
         from studies import design
 
-        for cached in (design.frozen_wording, pages._frozen_plan, pages._laid, show.kept_texts):
+        for cached in (design.frozen_wording, batch_plan.frozen_plan, pages._laid, show.kept_texts):
             cached.cache_clear()
 
 

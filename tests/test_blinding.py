@@ -20,8 +20,9 @@ from django.db import transaction
 from django.http import HttpResponse
 from PIL import Image
 
+from annotators.batch_plan import plan_of
 from annotators.models import Assignment
-from annotators.pages import _way, plan_of
+from annotators.pages import _way
 from studies import lifecycle
 from studies.media import encode_image, store
 from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from studies.models import Expected, Item
 
+from ..batch_plan import plan_of
 from ..models import Assignment, Response
-from ..pages import plan_of
 from ..record import standing_of
 
 

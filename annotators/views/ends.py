@@ -9,10 +9,10 @@ from studies.texts import TextRefused, clean_text, is_blank
 
 from .. import assign
 from .. import withdraw as withdrawal
+from ..batch_plan import plan_of
 from ..channels import REGISTRY
 from ..identity import ids_of, panel_id
 from ..models import Appeal, Assignment, Inquiry
-from ..pages import plan_of
 from ..panels import credits
 from ..pay.telling import pay_of, why_id_stays
 from ..places import give_back_if_closed, is_cut_off

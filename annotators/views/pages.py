@@ -10,10 +10,11 @@ from studies.design import wording_of
 from studies.models import Study
 
 from .. import assign
+from ..batch_plan import plan_of
 from ..images import as_sent
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
-from ..pages import FEEDBACK, media_names, plan_of
+from ..pages import FEEDBACK, media_names
 from ..places import give_back_if_closed, keep_longer
 from ..prepared import insert_lightly
 from ..record import (

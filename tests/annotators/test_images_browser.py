@@ -5,9 +5,9 @@ import re
 import pytest
 from django.test import Client
 
+from annotators.batch_plan import plan_of
 from annotators.images import names_on
 from annotators.models import PageVisit
-from annotators.pages import plan_of
 from annotators.record import standing_of
 from studies.protocols import REGISTRY
 from tests.accessibility import violations

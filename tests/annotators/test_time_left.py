@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from annotators import pages, tasks
+from annotators import batch_plan, pages, tasks
 from annotators.models import Assignment
 from annotators.record import standing_of
 from studies.models import Study
@@ -36,7 +36,7 @@ def test_reading_weighs_more_than_a_comment():
 
 def test_longer_texts_take_more_of_the_time():
     assignment = players.claimed(builders.spa_study(), "w")
-    plan, walk = pages.plan_of(assignment), pages.walk_of(assignment, {})
+    plan, walk = batch_plan.plan_of(assignment), pages.walk_of(assignment, {})
     shown = [step.page for step in walk.steps.values()]
     after = walk.places["s2.ask"]
     short, long = (
