@@ -14,9 +14,10 @@ from typing import Any
 from django.http import QueryDict
 
 from annotators import assign
+from annotators.forms import Sent
 from annotators.models import Assignment, PageVisit
 from annotators.pages import Step, page_as_shown, shown_of
-from annotators.record import Sent, Standing, record_page, standing_of
+from annotators.record import Standing, record_page, standing_of
 from studies.design import burdens
 from studies.models import Exposure, Question, Study
 from studies.robots import Robot

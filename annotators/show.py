@@ -13,12 +13,12 @@ from studies.markdown import rendered
 from studies.models import Exposure
 from studies.protocols import Ask, Page
 
+from .forms import SKIP, Sent, input_names
 from .images import UNSEEN, image_name
 from .kept import Kept
 from .models import Assignment
 from .pages import media_id
 from .prepared import Select
-from .record import SKIP, Sent, input_names
 
 
 @lru_cache(maxsize=512)

@@ -7,8 +7,8 @@ from django.http import QueryDict
 
 from studies.protocols import Ask
 
+from .forms import SKIP, input_names, typed_in
 from .images import UNSEEN
-from .record import SKIP, input_names, typed_in
 
 
 @dataclass(frozen=True, slots=True)

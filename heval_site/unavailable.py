@@ -79,7 +79,7 @@ def answer_of(request, status: int, *, title: str, **context) -> HttpResponse:
 def typed_by_annotator(request) -> list[str]:
     """What an annotator typed or chose on a page: no page about a fault may drop it. Empty where the form was not read, because
     it is too large or cannot be read at all."""
-    from annotators.record import typed_in
+    from annotators.forms import typed_in
 
     if request.method != "POST" or not request.path_info.startswith("/p/"):
         return []

@@ -16,9 +16,10 @@ from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
 from annotators import assign, tasks
+from annotators.forms import active_seconds, read_page
 from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
-from annotators.record import active_seconds, read_page, standing_of
+from annotators.record import standing_of
 from annotators.views import ends
 from studies import jobs, lifecycle
 from studies.fields import ExposureChoice

@@ -16,8 +16,8 @@ from studies.fields import Refused
 from studies.protocols import Ask, LaidSection, Page, PageItem, PageQuestion, Protocol
 from studies.rows import Problems
 
+from ..forms import Row, answer_columns, cleaned, plain_answer
 from ..pages import page_question
-from ..record import Row, answer_columns, cleaned, plain_answer
 from .columns import Said
 from .ground import Ground, ItemKey
 

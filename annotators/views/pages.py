@@ -11,6 +11,7 @@ from studies.models import Study
 
 from .. import assign
 from ..batch_plan import plan_of
+from ..forms import Sent, read_page, typed_in
 from ..images import as_sent
 from ..models import Assignment, PageVisit, Response
 from ..offers import Offer
@@ -26,18 +27,15 @@ from ..record import (
     Elsewhere,
     NoSuchPage,
     NotStored,
-    Sent,
     Standing,
     Step,
     TooLong,
     as_shown,
     new_visit,
-    read_page,
     record_page,
     save_draft,
     standing_at,
     standing_of,
-    typed_in,
 )
 from ..show import cached_markdown, shown_page, stored_texts
 from ..training import told_of

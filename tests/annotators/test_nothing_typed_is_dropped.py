@@ -18,9 +18,10 @@ from django.db import OperationalError, transaction
 from django.test import Client, RequestFactory
 
 from annotators import assign, record, urls
+from annotators.forms import CONTROLS, SKIP
 from annotators.models import Assignment, Inquiry, PageVisit, Response
 from annotators.pages import page_as_shown
-from annotators.record import CONTROLS, SKIP, NotStored, standing_of
+from annotators.record import NotStored, standing_of
 from annotators.show import stored_texts
 from annotators.views import pages as page_views
 from annotators.withdraw import withdraw

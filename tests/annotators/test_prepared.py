@@ -6,9 +6,10 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from annotators.forms import Row
 from annotators.models import PageVisit, Response
 from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly
-from annotators.record import OF_RESPONSE, OF_VISIT, Row, record_page
+from annotators.record import OF_RESPONSE, OF_VISIT, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 

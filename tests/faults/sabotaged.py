@@ -11,14 +11,14 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
-from annotators import record
+from annotators import forms, record
 from annotators.models import Response
 from annotators.views import pages
 
 __all__ = ["application"]
 
 
-def response_of(row: record.Row) -> Response:
+def response_of(row: forms.Row) -> Response:
     return Response(**{name: getattr(row, name) for name in row.__slots__})
 
 
@@ -50,7 +50,7 @@ def double() -> None:
     original = record.record_page
 
     def again(standing, step, asks, sent):
-        rows = record.rows_of(standing.assignment.pk, asks, sent)
+        rows = forms.rows_of(standing.assignment.pk, asks, sent)
         for row in rows:
             row.slot = f"{row.slot}~{secrets.token_hex(4)}"
         Response.objects.bulk_create(map(response_of, rows))
