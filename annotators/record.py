@@ -5,13 +5,13 @@ What was sent is read and checked before any lock; the transaction that stores i
 whoever comes second finds that a row was changed already.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import transaction
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
@@ -34,7 +34,7 @@ from .forms import (
 )
 from .models import Assignment, PageVisit, Response
 from .pages import Step, Walk, page_as_shown, shown_of, walk_of, way_of
-from .prepared import Select, Update, columns_of, in_turn, insert_lightly
+from .prepared import Update, columns_of, in_turn, insert_lightly
 
 # Characters, names and all; and how many names and values.
 DRAFT_LIMIT, DRAFT_TEXTS = 200_000, 2_000
@@ -111,20 +111,11 @@ def standing_of(assignment: Assignment) -> Standing:
     return Standing(assignment, visits, answers, walk_of(assignment, answers))
 
 
-OF_VISIT = columns_of(PageVisit)
+# What a page needs of its own visit, and of the one before it.
+OF_VISIT = columns_of(PageVisit, "id", "key", "shown", "layout", "draft", "recorded_at", "unseen")
+OF_VISIT_BEFORE = columns_of(PageVisit, "id", "key", "layout", "recorded_at")
 # What is written of a new visit; its moment is the database's own.
 OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
-
-
-def visits_in(rows: Iterable[Sequence[Any]]) -> dict[str, PageVisit]:
-    """Visits by page key, of rows of OF_VISIT."""
-    return {visit.key: visit for visit in (PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row) for row in rows)}
-
-
-_visits = Select(
-    lambda assignment, before, key: PageVisit.objects.filter(assignment=assignment, key__in=[before, key]).values_list(*OF_VISIT),
-    int, str, str,
-)  # fmt: skip
 
 
 def standing_at(assignment: Assignment, key: str) -> Standing:
@@ -139,15 +130,26 @@ def standing_at(assignment: Assignment, key: str) -> Standing:
     wanted = (walk.before(key), key)
     read, visits = assignment.__dict__.pop("around", (None, None))
     if read != wanted:
-        visits = visits_in(_visits(assignment.pk, *wanted))
+        visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment, key__in=wanted)}
     return Standing(assignment, visits, {}, walk, around=key)
 
 
-def new_visit(standing: Standing, step: Step, key: str) -> PageVisit:
+@dataclass(frozen=True, slots=True)
+class NewVisit:
+    """A PageVisit to be: its columns alone."""
+
+    assignment_id: int
+    key: str
+    shown: Mapping[str, Any]
+    layout: str
+    active_seconds: int = 0
+    shown_at: None = None
+
+
+def new_visit(standing: Standing, step: Step, key: str) -> NewVisit:
     """The visit of a page that has none, not yet stored. A page begins in the layout that was chosen on the one before."""
     before = standing.visits.get(standing.walk.before(key))
-    layout = before.layout if before else ""
-    return PageVisit(assignment=standing.assignment, key=key, shown=shown_of(step.page), layout=layout, shown_at=None)
+    return NewVisit(standing.assignment.pk, key, shown_of(step.page), before.layout if before else "")
 
 
 def lost_visit(standing: Standing, step: Step, key: str) -> PageVisit:
@@ -160,6 +162,9 @@ def lost_visit(standing: Standing, step: Step, key: str) -> PageVisit:
 
 
 def as_shown(step: Step, visit: PageVisit) -> Step:
+    """The page as its visit says that it was shown: nearly always as it is laid now."""
+    if visit.shown == shown_of(step.page):
+        return step
     return Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -152,7 +152,7 @@ class ShownItem:
         return len(self.prompt) + len(self.source) > LONG_PROMPT or bool(self.media and self.source)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownPage:
     key: str
     step: str
@@ -163,7 +163,7 @@ class ShownPage:
     labels: tuple[str, ...]
     said: str = ""
 
-    @property
+    @cached_property
     def all_fields(self) -> list[ShownField]:
         """Every field of the page, in the order in which the page shows them."""
         inside = (

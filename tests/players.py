@@ -6,9 +6,10 @@ from django.http import QueryDict
 
 from analysis.simulate import refusal
 from annotators import assign
+from annotators.forms import read_page
 from annotators.models import Assignment, PageVisit
 from annotators.pages import shown_of
-from annotators.record import as_shown, read_page, record_page, standing_of
+from annotators.record import as_shown, record_page, standing_of
 from studies.fields import TIE
 from studies.models import Exposure, Item
 from studies.robots import Robot

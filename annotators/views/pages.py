@@ -72,7 +72,7 @@ def page(request, code, key):
         return to_page(code, standing.next_key)
     step = standing.steps[key]
     if visit is None and request.method == "GET":
-        visit = _first_sight(standing, step, key)
+        _first_sight(standing, step, key)
     elif visit is not None:
         step = as_shown(step, visit)
         if assignment.started_at is None and request.method == "GET":
@@ -80,16 +80,14 @@ def page(request, code, key):
     return page_response(request, standing, step, visit)
 
 
-def _first_sight(standing: Standing, step: Step, key: str) -> PageVisit:
+def _first_sight(standing: Standing, step: Step, key: str) -> None:
     """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
     assignment = standing.assignment
-    made = new_visit(standing, step, key)
     # Drawn from the assignment's seed, it comes out the same where a crash has lost it (``lost_visit``). What is recorded waits
     # for the disk.
-    insert_lightly(PageVisit, OF_NEW_VISIT, made)
+    insert_lightly(PageVisit, OF_NEW_VISIT, new_visit(standing, step, key))
     if assignment.started_at is None:
         assign.begin(assignment)
-    return made
 
 
 def _posted(request, code, key):

@@ -1,8 +1,8 @@
 """The assignment that an address means."""
 
 from dataclasses import replace
+from itertools import islice
 
-from django.db import DEFAULT_DB_ALIAS
 from django.db.models import FilteredRelation, Q
 from django.http import Http404
 from django.utils import timezone
@@ -10,12 +10,12 @@ from django.utils import timezone
 from studies.models import Study
 
 from .. import assign
-from ..models import Assignment
+from ..models import Assignment, PageVisit
 from ..pages import page_before
 from ..pay.telling import pay_of
 from ..places import Place, is_cut_off, place_of
-from ..prepared import Select, columns_of
-from ..record import OF_VISIT, visits_in
+from ..prepared import Select, columns_of, loaded
+from ..record import OF_VISIT, OF_VISIT_BEFORE
 from .replies import framed
 
 
@@ -38,14 +38,25 @@ OF_ASSIGNMENT = columns_of(
 )  # fmt: skip
 OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds")
 _on_page = Select(
-    lambda code, before, key: Assignment.objects.filter(code=code)
-    .annotate(near=FilteredRelation("visits", condition=Q(visits__key__in=[before, key])))
-    .order_by()
-    .values_list(
-        *OF_ASSIGNMENT, *(f"study__{name}" for name in OF_STUDY), "recruitment__channel", *(f"near__{name}" for name in OF_VISIT)
+    lambda code, before, key: (
+        Assignment.objects.filter(code=code)
+        .annotate(
+            before=FilteredRelation("visits", condition=Q(visits__key=before)),
+            here=FilteredRelation("visits", condition=Q(visits__key=key)),
+        )
+        .order_by()
+        .values_list(
+            *OF_ASSIGNMENT,
+            *(f"study__{name}" for name in OF_STUDY),
+            *(f"before__{name}" for name in OF_VISIT_BEFORE),
+            *(f"here__{name}" for name in OF_VISIT),
+            "recruitment__channel",
+        )
     ),
-    str, str, str,
-)  # fmt: skip
+    str,
+    str,
+    str,
+)
 
 
 def assignment_on_page(request, code: str, key: str = "") -> Assignment:
@@ -55,13 +66,19 @@ def assignment_on_page(request, code: str, key: str = "") -> Assignment:
     rows = _on_page(code, *wanted)
     if not rows:
         raise Http404
-    of_study = len(OF_ASSIGNMENT)
-    of_channel = of_study + len(OF_STUDY)
-    of_visit = of_channel + 1
-    assignment = Assignment.from_db(DEFAULT_DB_ALIAS, OF_ASSIGNMENT, rows[0][:of_study])
-    assignment.study = Study.from_db(DEFAULT_DB_ALIAS, OF_STUDY, rows[0][of_study:of_channel])
-    framed(request, rows[0][of_channel])
-    assignment.around = wanted, visits_in(row[of_visit:] for row in rows if row[of_visit] is not None)
+    row = iter(rows[0])
+    assignment, study, before, here = (
+        loaded(model, columns, islice(row, len(columns)))
+        for model, columns in (
+            (Assignment, OF_ASSIGNMENT),
+            (Study, OF_STUDY),
+            (PageVisit, OF_VISIT_BEFORE),
+            (PageVisit, OF_VISIT),
+        )
+    )
+    Assignment.study.field.set_cached_value(assignment, study)
+    framed(request, next(row))
+    assignment.around = wanted, {visit.key: visit for visit in (before, here) if visit.pk is not None}
     return assignment
 
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators.forms import Row
 from annotators.models import PageVisit, Response
-from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly
+from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly, loaded
 from annotators.record import OF_RESPONSE, OF_VISIT, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
@@ -27,9 +27,18 @@ def test_a_select_gives_the_rows_and_the_values_of_the_orm():
     for assignment in (one, two):
         for key in ("s1", "s2.read", "nowhere"):
             assert select(assignment.pk, key) == list(visits_of(assignment.pk, key))
-    visit = PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, select(one.pk, "s2.ask")[0])
+
+
+def test_an_instance_has_the_columns_that_were_read_and_reads_any_other_when_it_is_asked_for():
+    one = submitted(spa_study(target_n=1), "a")
     stored = PageVisit.objects.get(assignment=one, key="s2.ask")
-    assert all(getattr(visit, name) == getattr(stored, name) for name in OF_VISIT) and visit.shown["questions"]
+    (row,) = PageVisit.objects.filter(pk=stored.pk).values_list(*OF_VISIT)
+    visit = loaded(PageVisit, OF_VISIT, row)
+    assert visit == stored and vars(visit._state) == vars(PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row)._state)
+    assert visit.get_deferred_fields() == {"assignment_id", "shown_at", "active_seconds"} and visit.shown["questions"]
+    assert all(getattr(visit, field.attname) == getattr(stored, field.attname) for field in PageVisit._meta.fields)
+    with pytest.raises(ValueError, match="shorter"):
+        loaded(PageVisit, OF_VISIT, row[:-1])
 
 
 def test_it_is_compiled_once():
