@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from studies import audit
+from studies.access import Action, check
 from studies.guards import StudyFrozen
 from studies.models import Output, Prompt, Study, System
 from studies.texts import name_key
@@ -29,6 +30,7 @@ class Kind:
 
 def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
     """Store the rows of a request: (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
+    check(by, Action.EDIT, study)
     rows = _checked(kind, body)
     with transaction.atomic():
         locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)

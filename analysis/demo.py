@@ -8,7 +8,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from annotators.models import Recruitment
-from studies import drafts, jobs, lifecycle
+from studies import drafts, lifecycle
 from studies.demo import SYSTEMS, records, wording
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 
@@ -51,6 +51,7 @@ def _waiting(user) -> Study:
 
 
 def _finished(user) -> Study:
+    from .runs import request_analysis
     from .simulate import Crowd, simulate_answers
 
     with transaction.atomic():
@@ -61,7 +62,7 @@ def _finished(user) -> Study:
         lifecycle.close(study, user, "the demo's robots are done")
         lifecycle.finish(study, user)
         # The statistics are the worker's: the site answers meanwhile.
-        jobs.submit("analyse", study=study, by=user, parameters={"origins": ["robot"]})
+        request_analysis(study, user, {"origins": ["robot"]})
     return study
 
 

@@ -6,13 +6,21 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from studies import audit
-from studies.models import Study
+from studies import audit, jobs
+from studies.access import Action, check
+from studies.models import Job, Study
 
 from .models import AnalysisRun, Figure
 from .report import build_report, checked_parameters
 
 STEPS = 7  # five of the report, its figures, and storing it
+
+
+def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str | None = None) -> Job:
+    """The job that makes an analysis. The same ``token`` asks once. Raises BadParameters."""
+    check(by, Action.ANALYSE, study)
+    made = checked_parameters(parameters, study)
+    return jobs.submit("analyse", study=study, by=by, request_token=token, parameters=made)
 
 
 def run_analysis(
@@ -31,6 +39,7 @@ def run_analysis(
 
     from .plots import draw
 
+    check(by, Action.ANALYSE, study)
     if job and (there := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
         return there
     made = checked_parameters(parameters, study)

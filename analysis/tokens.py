@@ -6,6 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -14,6 +15,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 
 from studies import audit
+from studies.access import Action, check, check_own
 from studies.models import Study
 
 from .models import ApiToken
@@ -24,10 +26,13 @@ _FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
 USE_WRITTEN_EVERY = timedelta(minutes=1)
 
 
+@transaction.atomic
 def create_token(
     user, name: str, *, scope: str = ApiToken.Scope.READ, study: Study | None = None, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
     """A new token: the row, and the text that is shown this once."""
+    if study is not None:
+        check(user, Action.BIND, study)
     raw = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
@@ -36,8 +41,10 @@ def create_token(
     return token, raw
 
 
-def revoke_token(token: ApiToken, by=None) -> bool:
+@transaction.atomic
+def revoke_token(token: ApiToken, by) -> bool:
     """End a token, at once and for good. Whether it was valid until now."""
+    check_own(by, token.user_id)
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
         audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
         return True

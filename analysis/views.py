@@ -23,6 +23,7 @@ from .flat import COUNTED
 from .latex import latex
 from .models import AnalysisRun, Figure
 from .report import DEFAULTS, NO_PLAN, STAR_SCHEMES, default_origins
+from .runs import request_analysis
 
 SHOWN_ROWS = 100
 SHARED_REPORTS = 20
@@ -121,7 +122,7 @@ def run(request, code):
         return _list(request, study, form, status=400)
     token = request.POST.get("token", "")
     token = f"analyse-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
-    job = jobs.submit("analyse", study=study, by=request.user, request_token=token, parameters=form.cleaned_data)
+    job = request_analysis(study, request.user, form.cleaned_data, token)
     return redirect("analysis_progress", code=study.code, job=job.code)
 
 
@@ -132,7 +133,7 @@ def progress(request, code, job):
     study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.LOOK, code=code)
     found = get_object_or_404(Job, study=study, kind="analyse", code=job)
     if request.method == "POST":
-        jobs.cancel(found)
+        jobs.cancel(found, request.user)
         return redirect("analysis_progress", code=study.code, job=found.code)
     if found.state == Job.State.DONE:
         return redirect("analysis", code=study.code, number=found.result["number"])

@@ -10,11 +10,12 @@ from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from studies import audit, lifecycle
+from studies.access import Action, check
 from studies.lifecycle import NotNow
 from studies.models import TEST_NUMBERS, Batch, Placement, Study
 
 from .assign import Released, release
-from .models import Assignment, Exclusion
+from .models import Assignment, Exclusion, Inquiry
 
 TOP_UP = Batch.Origin.TOP_UP
 # What an exclusion may be for. The key is stored; "other" asks for a note.
@@ -63,6 +64,7 @@ def exclude(
         raise NotNow("Choose assignments of one study.")
     if not studies:
         raise NotNow("Choose at least one assignment.")
+    check(by, Action.DECIDE, min(studies))
     with transaction.atomic():
         study = _locked(studies.pop())
         rows = list(with_exclusion(Assignment.objects.filter(pk__in=[one.pk for one in assignments])).order_by("pk"))
@@ -104,6 +106,7 @@ def became_of_places(study: Study, n: int, is_reopened: bool) -> str:
 
 def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Take an exclusion back. What was decided stays on record."""
+    check(by, Action.DECIDE, exclusion.assignment.study_id)
     if exclusion.reverses_id:
         raise NotNow("That is the taking back of an exclusion, not one. Exclude the assignment once more instead.")
     try:
@@ -141,6 +144,7 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
     The copy of a batch of third labels is one of third labels: beyond the cap, and asked of items in disagreement alone. Where batches wait that were drawn and never opened, the next of those are opened instead: a higher number cannot be claimed
     without opening all below it.
     """
+    check(by, Action.DECIDE, study)
     with transaction.atomic():
         study = _locked(study.pk)
         if study.state not in Study.RUNNING:
@@ -187,9 +191,21 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
 
 def release_place(assignment: Assignment, by) -> None:
     """Give an unfinished assignment's place back, as if its person had returned it."""
+    check(by, Action.DECIDE, assignment.study_id)
     with transaction.atomic():
         if not release(assignment.pk, Released.RETURNED):
             raise NotNow(
                 "There is no place to give back: it was submitted or released before. You need not do anything."
             )
         audit.record("release", study=assignment.study, by=by, assignment_code=assignment.code)
+
+
+def handle(inquiry: Inquiry, by, is_handled: bool = True) -> None:
+    """Mark what an annotator asked or reported as handled, or as not handled after all."""
+    study = inquiry.assignment.study
+    check(by, Action.DECIDE, study)
+    with transaction.atomic():
+        rows = Inquiry.objects.filter(pk=inquiry.pk, handled_at__isnull=is_handled)
+        if rows.update(handled_at=Now() if is_handled else None):
+            verb = "handle inquiry" if is_handled else "reopen inquiry"
+            audit.record(verb, study=study, by=by, assignment_code=inquiry.assignment.code)

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from studies import audit
+from studies.access import Action, check
 from studies.models import Study
 from studies.spreadsheet import csv_text
 
@@ -72,6 +73,7 @@ class Described:
 def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> None:
     """Say which columns are kept, before any file is read: (name, kind, whether small counts are shown). What another declaration kept of a
     column that is no longer named, or is of another kind now, is deleted."""
+    check(by, Action.PANEL, study)
     wanted = {name: (kind, shows_small) for name, kind, shows_small in columns}
     with transaction.atomic():
         Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
@@ -97,6 +99,7 @@ def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> 
 def read(recruitment: Recruitment, text: str, person_column: str, by=None, is_dry: bool = False) -> Joined:
     """Take in a file: of people who took part by this link the declared columns, of nobody else anything. Read again, the newest holds; what
     somebody no longer consents to is deleted. Raises ValueError naming the row and the column."""
+    check(by, Action.PANEL, recruitment.study)
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet: say first which ones are kept.")

@@ -7,7 +7,9 @@ from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 
+from studies.access import Action, check
 from studies.design import problems
+from studies.drafts import editing
 from studies.draw import Drawing, DrawnBatch, PoolSpent, write_batches
 from studies.guards import erasing
 from studies.lifecycle import NotNow
@@ -80,9 +82,16 @@ def _renumber(made) -> None:
 
 def try_out(study: Study, by, arm: Arm | None = None) -> Assignment:
     """A try of this researcher, to be answered on the annotators' own pages."""
+    check(by, Action.EDIT, study)
     if study.archived_at:
         raise NotNow("The study is archived: bring it back first.")
     return make_test(study, arm)
+
+
+def throw_away(study: Study, by) -> int:
+    """Delete the tries of a draft. Gives how many there were."""
+    with editing(study.pk, by) as draft:
+        return clear_tries(draft)
 
 
 def clear_tries(study: Study) -> int:

@@ -46,6 +46,7 @@ class Action(StrEnum):
     CANCEL = "cancel"
     SAMPLE = "sample"
     CODE = "code"
+    BIND = "bind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ TABLE: Mapping[Action, Permission] = {
     Action.CANCEL: Permission("jobs", "Cancel long work of the study.", EDITORS),
     Action.SAMPLE: Permission("codings", "Draw a sample to code, and name its coders.", EDITORS),
     Action.CODE: Permission("codings", "Have a seat in a sample, and code.", CODERS),
+    Action.BIND: Permission("tokens", "Make a token of one's own that is bound to the study.", LOOKERS),
 }  # fmt: skip
 
 
@@ -192,6 +194,12 @@ def study_of(row) -> Study | None:
 def owns(user, made_by: int | None) -> bool:
     """Whether a row of no study, such as a token or a job for the whole site, is the user's to see and to end."""
     return is_researcher(user) and (user.is_superuser or made_by == user.pk)
+
+
+def check_own(user, made_by: int | None) -> None:
+    """Http404 for a row that is not theirs. ``user`` None: the site itself acts."""
+    if user is not None and not owns(user, made_by):
+        raise Http404("There is no such thing.")
 
 
 def own(user, queryset: QuerySet, column: str) -> QuerySet:

@@ -154,7 +154,7 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
     here = HttpResponseRedirect(request.path)
     if "cancel" in request.POST:
         if job is not None:
-            jobs.cancel(job)
+            jobs.cancel(job, request.user)
         return here
     report = Report.from_json(upload.report) if upload.report else None
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_news):

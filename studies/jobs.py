@@ -39,6 +39,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 from django.utils.module_loading import autodiscover_modules
 
+from . import audit
+from .access import Action, check, check_own
 from .models import Job
 from .wish import Wish
 
@@ -188,12 +190,21 @@ def _wake() -> None:
         waker()
 
 
-def cancel(job: Job) -> bool:
+def cancel(job: Job, by) -> bool:
     """End a waiting job at once, a running one at its next progress. False where it has ended already."""
-    waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
-    if waiting.update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now()):
-        return True
-    return bool(Job.objects.filter(pk=job.pk, state=State.RUNNING).update(is_cancel_wanted=True))
+    if job.study_id is not None:
+        check(by, Action.CANCEL, job.study_id)
+    else:
+        check_own(by, job.by_id)
+    mine = Job.objects.filter(pk=job.pk)
+    with transaction.atomic():
+        is_new = mine.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
+        is_new = is_new or mine.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
+        if is_new and job.study:
+            audit.note("cancel job", job.study, by, kind=job.kind)
+        elif is_new:
+            audit.record("cancel job", by=by, kind=job.kind)
+    return bool(is_new) or mine.filter(state=State.RUNNING).exists()
 
 
 # Running

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F
 
 from . import audit, lifecycle
+from .access import Action, check
 from .models import Item, Output, Prompt, Study
 from .prompt_filters import FilteredPrompt, filter_prompts
 from .stimuli import Normalised, Preparation, Prepared, normalised, prepared_outputs
@@ -89,6 +90,7 @@ def preview(study: Study, settings: object) -> PreparationReport:
 @transaction.atomic
 def prepare(study: Study, settings: object, by: Any = None) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
+    check(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
         raise lifecycle.NotNow("Stimuli can be prepared in a draft alone; clone the study.")

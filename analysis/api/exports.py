@@ -4,6 +4,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
+from studies import jobs
 from studies.access import Action
 from studies.lifecycle import NotNow
 
@@ -15,7 +16,7 @@ from ..flat import COUNTED, Selection
 from ..parameters import ORIGIN, RAW, WITHDRAWN, Parameter
 from ..permissions import check_outcomes
 from .base import MEDIA_TYPES, StudyView, documented, download, json_object
-from .runs import checked_origins, started
+from .runs import checked_origins, started, token_for
 
 
 class ExportView(StudyView):
@@ -103,7 +104,8 @@ class Exports(StudyView):
             check_outcomes(self.study, arguments["origins"])
         if not parquet.is_installed():
             raise NotNow(parquet.NOT_INSTALLED)
-        return started(request, self.study, "export", arguments)
+        token = token_for(request, self.study, "export")
+        return started(jobs.submit("export", study=self.study, by=request.user, request_token=token, **arguments))
 
 
 class Codebook(StudyView):

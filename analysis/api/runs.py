@@ -9,9 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from annotators import models as answers
-from studies import jobs
 from studies.access import Action
-from studies.lifecycle import NotNow
 from studies.models import Job, Study
 
 from .. import serializers as shapes
@@ -20,7 +18,8 @@ from ..models import AnalysisRun, Figure
 from ..parameters import paged
 from ..permissions import check_outcomes
 from ..renderers import RowErrors, row_error
-from ..report import BadParameters, checked_parameters
+from ..report import BadParameters
+from ..runs import request_analysis
 from .base import StudyView, documented, json_object, listed
 
 
@@ -46,11 +45,11 @@ class Analyses(StudyView):
     )  # fmt: skip
     def post(self, request, code):
         try:
-            parameters = checked_parameters(json_object(request), self.study)
+            job = request_analysis(self.study, request.user, json_object(request), token_for(request, self.study, "analyse"))
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
             raise RowErrors([row_error(None, field, message)]) from None
-        return started(request, self.study, "analyse", {"parameters": parameters})
+        return started(job)
 
 
 def _figure_names():
@@ -78,19 +77,14 @@ def checked_origins(arguments: dict[str, Any]) -> list[str]:
     return origins
 
 
-def started(request, study: Study, kind: str, arguments: dict[str, Any]) -> Response:
-    """A job, once for each Idempotency-Key."""
+def token_for(request, study: Study, kind: str) -> str | None:
+    """The name of a request that is sent again: a job for each Idempotency-Key."""
     key = request.headers.get("Idempotency-Key", "")
-    token = sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
-    try:
-        job = jobs.submit(kind, study=study, by=request.user, request_token=token, **arguments)
-    except jobs.UnknownKind:
-        raise NotNow("This installation cannot do that.") from None
-    return Response(shapes.JobSerializer(_fresh_job(job)).data, status=202)
+    return sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
 
 
-def _fresh_job(job: Job) -> Job:
-    return Job.objects.get(pk=job.pk)
+def started(job: Job) -> Response:
+    return Response(shapes.JobSerializer(Job.objects.get(pk=job.pk)).data, status=202)
 
 
 class AnalysisDetail(StudyView):

@@ -7,7 +7,7 @@ from django.db.models import Max
 
 from annotators.models import Response
 from studies import audit
-from studies.access import Action, people_who_may
+from studies.access import Action, check, people_who_may
 from studies.draw import random_of
 from studies.lifecycle import NotNow
 from studies.models import Study
@@ -33,10 +33,11 @@ def draw_sample(
     codebook: Codebook,
     per_arm: int,
     coders: Sequence,
-    by=None,
+    by,
     origin: str = "live",
 ) -> CodingSample:
     """A new sample with its items in random order, all arms mixed. Raises NotNow with what is missing."""
+    check(by, Action.SAMPLE, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state == Study.State.DRAFT:
         raise NotNow("Nobody has answered a draft.")

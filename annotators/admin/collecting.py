@@ -2,9 +2,9 @@
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.db.models.functions import Now
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.middleware.csrf import get_token
+from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils.html import escape
@@ -18,11 +18,12 @@ from studies.models import Study
 
 from .. import monitor
 from ..evidence import evidence_of
+from ..exclude import handle
 from ..models import Inquiry
 from ..pages import page_words
 from ..pay import hourly
 from ..preview import inert, preview
-from ..tries import clear_tries, try_out
+from ..tries import throw_away, try_out
 from ..verdicts.appeals import open_appeals
 from ..views.replies import policy
 from .recruitment import LINKS_SHOWN, links_of
@@ -96,9 +97,8 @@ class InquiryAdmin(ReadOnly):
         study = get_study(request.user, Action.DECIDE, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        chosen = Inquiry.objects.filter(assignment__study=study, pk=inquiry)
-        if not chosen.update(handled_at=None if "again" in request.POST else Now()):
-            raise Http404("There is no such inquiry.")
+        chosen = get_object_or_404(Inquiry, assignment__study=study, pk=inquiry)
+        handle(chosen, request.user, "again" not in request.POST)
         return HttpResponseRedirect(f"{reverse('admin:annotators_collecting', args=[study.pk])}#inbox")
 
     # Preview and tries
@@ -178,9 +178,10 @@ class InquiryAdmin(ReadOnly):
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if study.is_draft:
-            n = clear_tries(study)
-            messages.success(
-                request, f"{n} tries are deleted, with their answers." if n != 1 else "One try is deleted."
-            )
+        try:
+            n = throw_away(study, request.user)
+            words = f"{n} tries are deleted, with their answers." if n != 1 else "One try is deleted."
+            messages.success(request, words)
+        except NotNow as refused:
+            messages.warning(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_try", args=[study.pk]))

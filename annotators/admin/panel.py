@@ -21,7 +21,7 @@ from ..panels.arrivals import doubted
 from ..panels.news import source_of
 from ..panels.orders import cancel, decide
 from ..panels.publishing import Cost, hindrances, link_of, per_hour, publish, published, stop, warnings
-from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
+from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, read_file, same_receipt, unseen, with_class
 from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 from ..receipts import receipt_of
 from ..verdicts import approving
@@ -184,8 +184,7 @@ class PanelPages:
 
     def _taken_in(self, request, recruitment, form):
         try:
-            seen = REGISTRY[recruitment.channel].read_export(recruitment, form.cleaned_data["file"])
-            return take_in(recruitment, seen, PanelSubmission.Source.FILE, is_dry="take" not in request.POST)
+            return read_file(recruitment, form.cleaned_data["file"], request.user, is_dry="take" not in request.POST)
         except ValueError as refused:
             form.add_error("file", str(refused))
             return None

@@ -6,7 +6,6 @@ from django.contrib import admin, messages
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
-from studies import audit
 from studies.access import Action, get_row, visible
 from studies.admin import life
 from studies.admin.access import Scoped, VisibleStudies, may
@@ -22,10 +21,10 @@ from studies.forms import (
 )
 from studies.models import Study
 
-from .. import doors
+from .. import recruiting
 from ..channels import REGISTRY
 from ..models import Recruitment
-from ..pay import book, promises
+from ..pay import promises
 from . import promising
 from .panel import PanelPages
 from .pay import PayPages
@@ -50,14 +49,6 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
         field.choices = [(slug, one.label) for slug, one in REGISTRY.items() if one.takes_new_links]
         field.widget = forms.RadioSelect(choices=field.choices)
 
-    def save(self, commit=True):
-        channel = REGISTRY[self.instance.channel]
-        if channel.settings_form:
-            form = channel.settings_form()
-            first = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
-            self.instance.settings = {name: value for name, value in first.items() if value is not None}
-        return super().save(commit)
-
 
 class RecruitmentForm(promising.Promising, WithSettings):
     # A channel reads what is stored and knows no defaults.
@@ -75,22 +66,8 @@ class RecruitmentForm(promising.Promising, WithSettings):
         if self.instance.pk and "shown_arms" in self.fields:
             self.initial["shown_arms"] = [row.arm_id for row in self.instance.recruitment_arms.all()]
 
-    def clean_key(self):
-        key = self.cleaned_data["key"]
-        # It may be read out: nobody hears a capital.
-        if Recruitment.objects.filter(key__iexact=key).exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError("A recruitment with this key already exists.")
-        return key
-
     def clean_currency(self):
         return self.cleaned_data["currency"].upper()
-
-    def clean(self):
-        cleaned = super().clean() or self.cleaned_data
-        opens, closes = cleaned.get("opens_at"), cleaned.get("closes_at")
-        if opens and closes and closes <= opens:
-            self.add_error("closes_at", "It must close after it opens.")
-        return cleaned
 
     def _save_m2m(self):
         super()._save_m2m()
@@ -123,9 +100,9 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if "stop" in request.POST and doors.stop(recruitment, request.user):
+        if "stop" in request.POST and recruiting.stop(recruitment, request.user):
             self.message_user(request, "The link is stopped. Who is at work can finish, and is paid.", messages.SUCCESS)
-        elif "open" in request.POST and doors.reopen(recruitment, request.user):
+        elif "open" in request.POST and recruiting.reopen(recruitment, request.user):
             self.message_user(request, "People may come by this link again.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
@@ -197,22 +174,14 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
 
     def save_model(self, request, obj, form, change):
-        if change and "reward" in form.changed_data:
-            # Who is done was paid by the old one: what the panel pays them is that.
-            book.settle(obj, request.user)
-        super().save_model(request, obj, form, change)
         if change:
-            form.keep_promises(request.user)
+            promised = {name for pair in promising.NAMES for name in pair}
+            recruiting.change(obj, request.user, [name for name in form.changed_data if name not in promised], form.promises)
         else:
-            promising.propose(obj)
-        verb = "change recruitment" if change else "recruit"
-        if obj.study.launched_at and form.has_changed():
-            audit.record(verb, study=obj.study, by=request.user, recruitment=obj.key, columns=sorted(form.changed_data))
+            recruiting.make(obj, request.user)
 
     def delete_model(self, request, obj):
-        obj.recruitment_arms.all().delete()
-        obj.outcome_pays.all().delete()
-        super().delete_model(request, obj)
+        recruiting.delete(obj, request.user)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
         if obj is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from studies import audit, lifecycle
+from studies.access import Action, check
 from studies.design import unreadable
 from studies.importing import Moved, Report
 from studies.importing.report import Count
@@ -57,6 +58,7 @@ def import_answers(
 
     A draft is frozen and closed by it. The same file a second time changes nothing. ``agreed``: see ``studies.importing``.
     """
+    check(by, Action.EDIT, study)
     how = options if isinstance(options, Options) else Options.from_json(options or {})
     if words := refusal(study):
         raise lifecycle.NotNow(words)

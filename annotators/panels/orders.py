@@ -16,6 +16,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
+from studies.access import Action, check
 
 from ..constants import OPERATIONS
 from ..identity import panel_id, panel_ids, submission_id
@@ -91,6 +92,7 @@ def give_all(
 
 def cancel(order: PanelOrder, by=None) -> bool:
     """Take back what was not sent yet. False where it was."""
+    check(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         waiting = PanelOrder.objects.filter(pk=order.pk, state=State.WAITING, sent_at=None)
         is_taken_back = bool(waiting.update(state=State.CANCELLED, ended_at=Now()))
@@ -104,6 +106,7 @@ def decide(order: PanelOrder, is_carried_out: bool, by) -> bool:
 
     Of an approval that the panel refused it may be said as well: panels refuse what somebody approved there before.
     """
+    check(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         mine = PanelOrder.objects.filter(pk=order.pk)
         if is_carried_out:

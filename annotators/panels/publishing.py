@@ -6,9 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 
+from studies.access import Action, check
 from studies.lifecycle import NotNow
 from studies.models import Study
 
@@ -88,6 +90,7 @@ def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
 
     Raises NotNow.
     """
+    check(by, Action.PANEL, recruitment.study)
     if found := hindrances(recruitment):
         raise NotNow(" ".join(found))
     values = wanted | {
@@ -97,10 +100,11 @@ def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
         "name": f"heval {recruitment.key}",
     }
     ended = _orders(recruitment, "publish").filter(state__in=ENDED).count()
-    # Those who are known today are on the list before the first person can see the task.
-    push(recruitment, by)
     try:
-        return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
+        with transaction.atomic():
+            # Those who are known today are on the list before the first person can see the task.
+            push(recruitment, by)
+            return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
         raise NotNow("An order to publish with other values has not ended yet.") from None
 
@@ -112,6 +116,7 @@ def published(recruitment: Recruitment) -> QuerySet[PanelOrder]:
 
 def stop(task: PanelTask, by=None) -> PanelOrder:
     """Nobody new comes from this task; who is at work can finish. Pressed twice it is one order, and a new one where the panel refused it."""
+    check(by, Action.PANEL, task.recruitment.study)
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])
     n = without_effect.filter(values__task=task.external_id).count()
     token = f"stop-{task.pk}" + (f"-{n}" if n else "")

@@ -14,6 +14,9 @@ from django.db.models import Case, CharField, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from studies import audit
+from studies.access import Action, check
+
 from .. import assign
 from ..channels import REGISTRY
 from ..constants import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
@@ -70,6 +73,21 @@ after_looks: list[Callable[[Recruitment], object]] = []
 
 class Rehearsed(Exception):
     """Raised within the transaction of a rehearsal, so that nothing of it stays."""
+
+
+def read_file(recruitment: Recruitment, text: str, by, is_dry: bool = False) -> Summary:
+    """The same from the file that a panel exports. Raises ValueError for what cannot be read."""
+    check(by, Action.PANEL, recruitment.study)
+    channel = REGISTRY.get(recruitment.channel)
+    if channel is None or not channel.takes_file(recruitment):
+        raise ValueError(
+            "This link takes no exported file: its channel reads none, or its settings name no column of it."
+        )
+    with transaction.atomic():
+        found = take_in(recruitment, channel.read_export(recruitment, text), PanelSubmission.Source.FILE, is_dry)
+        if not is_dry:
+            audit.record("read panel file", study=recruitment.study, by=by, recruitment=recruitment.key, n=found.seen)
+    return found
 
 
 def take_in(

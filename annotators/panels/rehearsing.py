@@ -1,6 +1,7 @@
 """Asking for a rehearsal, and its last report. Who plays it stands above this app, which knows the job by its name alone."""
 
 from studies import jobs
+from studies.access import Action, check
 from studies.models import Job
 
 from ..models import Recruitment
@@ -11,6 +12,7 @@ LEAST, USUAL, MOST = 3, 12, 200  # people
 
 def rehearse_soon(recruitment: Recruitment, people: int = USUAL, by=None) -> Job:
     """The job that plays it: the one that waits or runs, else a new one."""
+    check(by, Action.PANEL, recruitment.study)
     asked = of(recruitment).filter(ended_at=None).first()
     return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=people)
 

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from studies import audit
+from studies.access import Action, check
 
 from ..constants import WORKING
 from ..models import Assignment, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
@@ -54,6 +55,7 @@ class Taken:
 
 def plan(recruitment: Recruitment, by=None, *, people: int, round_places: int, lost_percent: int) -> PanelPlan:
     """Declare it, or declare it anew."""
+    check(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         columns = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
         if there := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
@@ -161,6 +163,7 @@ def advance(recruitment: Recruitment, by=None) -> PanelOrder | None:
 
 def try_again(recruitment: Recruitment, by) -> bool:
     """A person has mended what the panel refused: the round may be ordered anew. False where no refused order is in the way."""
+    check(by, Action.PANEL, recruitment.study)
     task = task_of(recruitment)
     if task is None or not is_refused(task):
         return False

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from django.db import transaction
 
 from studies import audit
+from studies.access import Action, check
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
@@ -23,6 +24,7 @@ class NoService(NotNow):
 
 def keep(recruitment: Recruitment, secrets: Mapping[str, str], by=None) -> None:
     """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
+    check(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         for name, secret in secrets.items():
             mine = PanelSecret.objects.filter(recruitment=recruitment, name=name)

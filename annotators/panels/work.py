@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from studies import jobs
+from studies.access import Action, check
 from studies.models import Job, Study
 
 from ..channels import REGISTRY
@@ -105,6 +106,7 @@ def hook_url(recruitment: Recruitment) -> str:
 
 def listen(recruitment: Recruitment, by=None) -> None:
     """Let the panel tell of changes by itself. Raises Silent, NoService."""
+    check(by, Action.PANEL, recruitment.study)
     try:
         secret = service_of(recruitment).listen(hook_url(recruitment))
     except (Refused, Unclear, Busy) as words:
@@ -139,6 +141,7 @@ def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, **first: bool)
 
     ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
     """
+    check(by, Action.PANEL, recruitment.study)
     span, wished = (
         int(timezone.now().timestamp()) // seconds,
         sorted(name for name, is_wished in first.items() if is_wished),

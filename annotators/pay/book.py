@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from studies import audit
+from studies.access import Action, check
 from studies.lifecycle import NotNow
 
 from ..channels import REGISTRY
@@ -72,6 +73,7 @@ def settle(recruitment: Recruitment, by=None, is_dry: bool = False) -> Settled:
 
     ``is_dry``: only count.
     """
+    check(by, Action.PAY, recruitment.study)
     with _book(recruitment) as locked:
         told = _Look(locked, by).settle()
         if is_dry:
@@ -280,6 +282,7 @@ class Extra:
 def add(recruitment: Recruitment, extras: Sequence[Extra], kind: str, by) -> int:
     """Write bonuses or compensations down as due. The same sum to the same person for the same reason is there once: gives how many
     are new. Compensation stands in place of what was promised and could not be paid."""
+    check(by, Action.PAY, recruitment.study)
     with _book(recruitment) as locked:
         terms = terms_of(locked)
         rows: dict[int, list[Payment]] = defaultdict(list)
@@ -345,6 +348,7 @@ def total_of(rows: Iterable[Payment]) -> Decimal:
 
 def order(recruitment: Recruitment, can: Collection[str], total: Decimal, by) -> int:
     """Order what is due at the panel, each once for ever. Raises NotNow where it comes to another sum than somebody agreed to."""
+    check(by, Action.PAY, recruitment.study)
     with _book(recruitment) as locked:
         rows = list(to_order(locked, can).select_related("assignment"))
         if not rows:
@@ -364,6 +368,7 @@ def order(recruitment: Recruitment, can: Collection[str], total: Decimal, by) ->
 
 def mark_paid(recruitment: Recruitment, pks: Collection[int], by) -> int:
     """Somebody has paid these by hand, or at the panel itself. What was ordered here is not marked: its order tells."""
+    check(by, Action.PAY, recruitment.study)
     with _book(recruitment) as locked:
         rows = list(payments_of(locked).filter(pk__in=pks, state=State.DUE))
         marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
@@ -377,6 +382,7 @@ def mark_paid(recruitment: Recruitment, pks: Collection[int], by) -> int:
 
 def cancel(recruitment: Recruitment, pk: int, by) -> bool:
     """Take a bonus or a compensation back before it was paid or ordered. What is promised cannot be taken back."""
+    check(by, Action.PAY, recruitment.study)
     with _book(recruitment) as locked:
         rows = payments_of(locked).filter(pk=pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])
         is_taken_back = bool(

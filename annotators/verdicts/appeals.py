@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from studies import audit
-from studies.access import Action, people_who_may
+from studies.access import Action, check, people_who_may
 from studies.lifecycle import NotNow
 from studies.models import Study
 from studies.texts import TextRefused, clean_text, is_blank
@@ -50,6 +50,7 @@ def answer(appeal: Appeal, text: str, is_upheld: bool, by, says_another: bool = 
 
     ``says_another``: their own word that it was not they who rejected it at the panel, where nobody here knows who did.
     """
+    check(by, Action.REJECT, appeal.verdict.assignment.study)
     if by.pk == appeal.rejected_by_id:
         raise NotNow("You rejected this work. Somebody else must answer.")
     verdict = appeal.verdict

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Q, QuerySet
 
 from studies import audit
+from studies.access import Action, check
 from studies.lifecycle import NotNow
 from studies.models import Study, System
 from studies.texts import TextRefused, clean_text, is_blank
@@ -204,6 +205,7 @@ def reject(work: Work, category: str, message: str, by, note: str = "") -> Verdi
 
     Everything is looked at anew: what a form showed may have changed. Raises NotNow.
     """
+    check(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _locked(work)
         found, _, message = checked(work, category, message, note)
@@ -234,6 +236,7 @@ def reject(work: Work, category: str, message: str, by, note: str = "") -> Verdi
 
 def approve(work: Work, by) -> Verdict:
     """Approved once and for all; again it is the same decision. Raises NotNow where a rejection stands: that is taken back instead."""
+    check(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _locked(work)
         if made := approval_of(work):
@@ -270,6 +273,7 @@ def approve_all(recruitment: Recruitment, rows: Sequence[PanelSubmission], by) -
     """The same about many, in a number of queries that does not depend on how many. Rejected ones are left out by who asks."""
     if by is None:  # ignoring conflicts, SQLite would ignore that too, and write nothing
         raise ValueError("Somebody approves.")
+    check(by, Action.REJECT, recruitment.study)
     with transaction.atomic():
         Verdict.objects.bulk_create(
             [Verdict(submission=row, assignment=row.assignment, kind=Kind.APPROVE, by=by) for row in rows],
@@ -288,6 +292,7 @@ def _tokens(rows: Sequence[PanelSubmission]) -> dict[str, PanelSubmission]:
 def reverse(verdict: Verdict, by, message: str = "") -> Verdict:
     """Take a rejection back. ``evidence`` of what is made says by which way the person is paid now: "unsent" (the panel never heard of
     the rejection, and is told to approve), "hand" (no panel takes a rejection back, and somebody owes them a compensation)."""
+    check(by, Action.REJECT, verdict.assignment.study)
     if verdict.kind != Kind.REJECT:
         raise NotNow("That is no rejection.")
     assignment = verdict.assignment
@@ -335,6 +340,7 @@ def _way_to_take_back(verdict: Verdict, by) -> str:
 
 def ask_for_return(work: Work, message: str, by) -> PanelOrder:
     """Ask the person to give the task back, before anybody speaks of rejecting. Once; the panel asks, the person decides."""
+    check(by, Action.REJECT, work.recruitment.study)
     if work.submission is None or "request_return" not in can_order(work.recruitment):
         raise NotNow("This panel cannot ask for a return.")
     if work.submission.state not in ("working", "submitted"):

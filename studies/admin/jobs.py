@@ -7,7 +7,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from .. import jobs
-from ..access import Action, check, is_researcher, owns
+from ..access import Action, check, check_own, is_researcher, owns
 from ..models import Job
 from . import life
 from .access import ReadOnly, VisibleStudies, may
@@ -98,10 +98,12 @@ class JobAdmin(ReadOnly):
 
     def _job(self, request, code) -> Job:
         job = Job.objects.select_related("study", "by").filter(code=code).first()
-        if job is not None and job.study_id is not None:
-            check(request.user, Action.LOOK, job.study_id)
-        elif job is None or not owns(request.user, job.by_id):
+        if job is None:
             raise Http404("There is no such job.")
+        if job.study_id is not None:
+            check(request.user, Action.LOOK, job.study_id)
+        else:
+            check_own(request.user, job.by_id)
         return job
 
     def _may_cancel(self, request, job) -> bool:
@@ -155,7 +157,7 @@ class JobAdmin(ReadOnly):
             return HttpResponseNotAllowed(["POST"])
         if not self._may_cancel(request, job):
             messages.warning(request, "This has ended already, so there is nothing to cancel.")
-        elif jobs.cancel(job):
+        elif jobs.cancel(job, request.user):
             job.refresh_from_db()
             if job.ended_at:
                 messages.info(request, "It is cancelled. It had not begun, so nothing was done.")

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import audit, lifecycle
+from ..access import Action, check
 from ..archives import Archive, read_zip
 from ..models import AuditEvent, Study
 from ..preparation import prepare
@@ -48,6 +49,7 @@ def import_file(
     A dry run writes nothing. ``agreed`` is the outcome of the dry run that a researcher confirmed: where it would be another
     now, nothing is written and Moved is raised. The same file a second time changes nothing.
     """
+    check(by, Action.EDIT, study)
     options = options or Options()
     if study.state != Study.State.DRAFT:
         raise lifecycle.NotNow("Stimuli can be imported into a draft alone; clone the study.")

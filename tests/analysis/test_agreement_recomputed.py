@@ -84,7 +84,7 @@ def labelled():
     rng = random.Random(8)
     for n in range(27):
         made = choosing(study, f"p{n}", lambda item: rng.choice(["beta"] * 13 + ["alpha"] * 7 + [TIE]))
-    exclude([made], "technical", user("owner"))
+    exclude([made], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)

@@ -123,7 +123,7 @@ def world(owner, settings, tmp_path, monkeypatch):
             StudyMember.objects.create(study=each, user=people[role], role=role)
     past = timezone.now() - timedelta(seconds=1)
     revoked, raw = create_token(owner, "revoked", scope="write")
-    revoke_token(revoked)
+    revoke_token(revoked, None)
     actors = {name: api_of(person) for name, person in people.items()} | {
         "anonymous": Api(),
         "owner": api_of(owner),

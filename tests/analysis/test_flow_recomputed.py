@@ -46,7 +46,7 @@ def study():
     assert Assignment.objects.get(pk=late.pk).is_late
     play(study, 31, until=1)
     withdraw(made[7])
-    owner = user("owner")
+    owner = user("administrator", is_superuser=True)
     first, second = exclude([made[2], made[9]], "technical", owner)
     reverse_exclusion(second, owner)
     exclude([made[9], made[10]], "other", owner, note="said so")

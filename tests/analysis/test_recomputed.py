@@ -53,7 +53,7 @@ def study():
     people = [play(study, n) for n in range(PEOPLE - LEFT)]
     for n in range(LEFT):
         play(study, PEOPLE + n, until=5 + 9 * n)
-    exclude([people[n] for n in EXCLUDED], "technical", user("owner"))
+    exclude([people[n] for n in EXCLUDED], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
@@ -288,7 +288,7 @@ def test_human_or_machine(same_orders):
     people = [play(study, n) for n in range(16)]
     for n in range(2):
         play(study, 16 + n, until=6)
-    exclude(people[:1], "technical", user("owner"))
+    exclude(people[:1], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     report = build_report(study, {"resamples": 99})

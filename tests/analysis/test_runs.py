@@ -57,7 +57,7 @@ def test_other_data_give_another_hash_and_seed(study):
 
 
 def test_the_job_stores_the_analysis_and_shows_its_progress(study):
-    by = user()
+    by = user("administrator", is_superuser=True)
     job = jobs.submit("analyse", study=study, by=by, parameters=QUICK)
     assert jobs.run(job.pk)
     job.refresh_from_db()

@@ -85,7 +85,7 @@ def test_a_top_up_waits_for_m_items_while_other_places_are_open():
 @pytest.mark.django_db
 def test_a_withdrawal_does_not_unsettle_and_a_replacement_does():
     study = choice_study(prompts=2, m=2, target_n=2, withdrawal_blanks_ratings=True, **MAX_THREE)
-    owner = user("owner")
+    owner = user("owner", is_superuser=True)
     first, second = (choosing(study, person, lambda item: "alpha") for person in "ab")
     settle.settle(study)
     withdraw(first)

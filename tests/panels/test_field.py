@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign, doors
+from annotators import assign, recruiting
 from annotators.channels.invitation import token
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies import lifecycle
@@ -237,7 +237,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     for robot in inside:
         robot.start()
     if what == "link":
-        assert doors.stop(way, owner) and not doors.stop(way, owner)
+        assert recruiting.stop(way, owner) and not recruiting.stop(way, owner)
     else:
         lifecycle.close(study, owner)
     late = Robot(f"/e/{way.key}/?who=W9", seed=9)
@@ -245,7 +245,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     assert [robot.play() for robot in inside] == ["Thank you"] * 5
     assert Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False).count() == 5
     if what == "link":
-        assert doors.reopen(way, owner) and late.play() == "Thank you"
+        assert recruiting.reopen(way, owner) and late.play() == "Thank you"
 
 
 @pytest.mark.django_db

@@ -165,23 +165,23 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_at_its_next_progre
     reached = []
 
     def work(job, progress):
-        assert jobs.cancel(job)
+        assert jobs.cancel(job, None)
         progress(1, 2)
         reached.append("the end")
 
     kind("any", work)
     waiting, running = jobs.submit("any"), jobs.submit("any")
-    assert jobs.cancel(waiting)
+    assert jobs.cancel(waiting, None)
     assert not jobs.run(waiting.pk)
     jobs.run(running.pk)
     assert standing(waiting).state == standing(running).state == State.CANCELLED
     assert not reached
-    assert not jobs.cancel(running), "what has ended cannot be cancelled"
+    assert not jobs.cancel(running, None), "what has ended cannot be cancelled"
 
 
 def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
     def dies(job, progress):
-        jobs.cancel(job)
+        jobs.cancel(job, None)
         raise SystemExit
 
     job = jobs.submit(kind("fatal", dies))

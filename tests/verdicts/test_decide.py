@@ -192,7 +192,7 @@ def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(r
 def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, django_assert_num_queries):
     for n in range(3):
         sent(recruitment, f"W{n}")
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         assert approve_matched(recruitment, user("owner")) == 3
     assert Verdict.objects.filter(kind="approve", by=user("owner")).count() == PanelOrder.objects.count() == 3
     assert AuditEvent.objects.filter(verb="order approve").count() == 3

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotators.channels import REGISTRY
-from annotators.models import PanelSubmission, Recruitment
-from annotators.panels.reconcile import CLASSES, take_in
+from annotators.models import Recruitment
+from annotators.panels.reconcile import CLASSES, read_file
 from annotators.panels.secrets import NoService
 from annotators.panels.work import Silent, ask
 
@@ -41,14 +40,9 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was changed.")
 
     def _from_file(self, recruitment, name, is_dry):
-        channel = REGISTRY.get(recruitment.channel)
-        if channel is None or not channel.takes_file(recruitment):
-            raise CommandError(
-                "This link takes no exported file: its channel reads none, or its settings name no column of it."
-            )
         try:
             text = Path(name).read_text(encoding="utf-8-sig")
-            return take_in(recruitment, channel.read_export(recruitment, text), PanelSubmission.Source.FILE, is_dry)
+            return read_file(recruitment, text, None, is_dry)
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:

@@ -49,7 +49,7 @@ def coders(study):
 
 def sample_of(study, coders, kind="explanations", rule="union", per_arm=4, **options):
     book = EXPLANATIONS if kind == "explanations" else REJECTIONS
-    return draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, **options)
+    return draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, by=None, **options)
 
 
 def code_all(sample, coder, labels_of):

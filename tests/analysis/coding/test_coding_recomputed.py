@@ -46,7 +46,7 @@ def samples():
     for kind, rule in KINDS:
         book = EXPLANATIONS if kind == "explanations" else REJECTIONS
         who = coders if rule == "third" else coders[:2]
-        code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who), who, book.keys)
+        code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who, by=None), who, book.keys)
     withdraw(people[3])
     return read(Study.objects.get(pk=study.pk))
 

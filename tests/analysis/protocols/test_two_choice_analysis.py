@@ -144,7 +144,7 @@ def test_a_third_label_stays_one_when_the_first_is_left_out():
     choosing(study, "second", lambda item: "beta")
     assert settle.settle(study) == 2
     choosing(study, "third", lambda item: "beta")
-    exclude([first], "too_fast", user("owner"))
+    exclude([first], "too_fast", user("administrator", is_superuser=True))
     result, _ = report_of(study)
     share = block(result, "choice.preference")["estimates"][0]
     assert (share["n"], share["n_rows"], share["estimate"]) == (1, 2, 1.0)
@@ -160,7 +160,7 @@ def test_whoever_stands_in_for_a_third_label_gives_one():
     settle.settle(study)
     for person in ("third", "stand-in"):
         assignment = choosing(study, person, lambda item: "beta")
-        exclude([assignment], "technical", user("owner"), reopen=True)
+        exclude([assignment], "technical", user("administrator", is_superuser=True), reopen=True)
     choosing(study, "last", lambda item: "beta")
     assert set(Batch.objects.filter(study=study, number__gt=0).values_list("origin", flat=True)) == {"top_up"}
     result, _ = report_of(study)
@@ -191,7 +191,7 @@ def test_an_item_that_lacks_a_label_has_no_answer_yet():
     )  # fmt: skip
     rng = random.Random(3)
     made = [choosing(study, f"p{number}", lambda item: rng.choice(["alpha", "beta", "beta"])) for number in range(12)]
-    exclude([made[0]], "technical", user("owner"))
+    exclude([made[0]], "technical", user("administrator", is_superuser=True))
     result, tables = report_of(study)
     (paper,) = block(result, "choice.preference", "paper")["estimates"]
     (effort,) = tables["choice_effort"]["rows"]

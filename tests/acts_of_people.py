@@ -1,0 +1,243 @@
+"""Acts on links, answers, pay, panels, codings and analyses, as in ``acts_of_studies``."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+from django.utils import timezone
+
+from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.sampling import draw_sample
+from analysis.runs import run_analysis
+from analysis.tokens import create_token
+from annotators import exclude, recruiting, sample
+from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
+from annotators.panels import orders, publishing, reconcile, rehearsing, rounds, secrets, work
+from annotators.pay import book
+from annotators.verdicts import appeals, decide
+from studies import lifecycle
+from studies.access import Action
+from studies.models import StudyMember
+from tests import builders, players
+
+from .acts_of_studies import Act, World, launched
+
+
+def collected(owner) -> World:
+    """A launched study with a panel's link, somebody who is done, somebody at work, and a question."""
+    world = launched(owner)
+    world.door = builders.panel(world.study)
+    world.done = players.submitted(world.study, "done", recruitment=world.door, comment="It was vivid.")
+    world.live = players.claimed(world.study, "live", recruitment=world.door)
+    world.inquiry = Inquiry.objects.create(assignment=world.live, kind="question", text="?")
+    return world
+
+
+def excluded(owner) -> World:
+    world = collected(owner)
+    (world.exclusion,) = exclude.exclude([world.done], "technical", owner)
+    return world
+
+
+def close_it(w):
+    lifecycle.close(w.study, None)
+
+
+def finish_it(w):
+    lifecycle.close(w.study, None)
+    lifecycle.finish(w.study, None)
+    w.study.refresh_from_db()
+
+
+def leave_out(w, by):
+    return exclude.exclude([w.done], "technical", by)
+
+
+def change_key(w, by):
+    w.door.key = w.link.key.upper()
+    return recruiting.change(w.door, by, ["key"], {})
+
+
+def change_wanted(w, by):
+    w.door.wanted = 5
+    return recruiting.change(w.door, by, ["wanted"], {})
+
+
+def promise(**promises):
+    return lambda w, by: recruiting.change(w.door, by, [], {name: (rule, None) for name, rule in promises.items()})
+
+
+def unused(owner) -> World:
+    world = collected(owner)
+    world.link = builders.recruitment(world.study)
+    return world
+
+
+def settled(owner) -> World:
+    world = collected(owner)
+    book.settle(world.door)
+    world.payments = list(book.payments_of(world.door).values_list("pk", flat=True))
+    return world
+
+
+def with_bonus(owner) -> World:
+    world = collected(owner)
+    give_bonus(world, owner)
+    world.bonus = book.payments_of(world.door).get(kind=Payment.Kind.BONUS).pk
+    return world
+
+
+def give_bonus(w, by):
+    return book.add(w.door, [book.Extra(w.done, Decimal("1.00"), "Thank you.")], Payment.Kind.BONUS, by)
+
+
+def ordered(owner) -> World:
+    world = collected(owner)
+    world.order = orders.give(world.door, "stop", "stop-1", task="T")
+    return world
+
+
+def unclear(owner) -> World:
+    world = ordered(owner)
+    PanelOrder.objects.update(state=PanelOrder.State.UNCLEAR, sent_at=timezone.now())
+    return world
+
+
+def by_file(owner) -> World:
+    world = collected(owner)
+    world.door.settings |= {"file_person": "Person"}
+    world.door.reward = 0  # so that nothing is due for what the file shows
+    world.door.save()
+    return world
+
+
+def declared(owner) -> World:
+    world = collected(owner)
+    sample.declare(world.study, [("Age", "number", False)], owner)
+    return world
+
+
+def work_of(w):
+    return decide.work_of_assignment(w.door, w.done.pk)
+
+
+def rejected(owner) -> World:
+    world = collected(owner)
+    Recruitment.objects.filter(pk=world.door.pk).update(reward=0)  # so that nobody is owed a compensation
+    world.done.refresh_from_db()
+    colleague = builders.user("a colleague")
+    why = {"category": "c", "message": "m", "by": colleague}
+    world.verdict = Verdict.objects.create(assignment=world.done, kind="reject", **why)
+    due = timezone.now() + timedelta(days=9)
+    world.appeal = Appeal.objects.create(verdict=world.verdict, rejected_by=colleague, text="Why?", due_at=due)
+    return world
+
+
+def with_coders(owner) -> World:
+    study = builders.humanlike_draft(owner=owner, conditions=("none",), domains=("news",), target_n=2, m=4)
+    world = World(study=builders.launched(study, owner))
+    players.submitted(world.study, "done", comment="It was vivid, and the ending did not follow.")
+    world.coders = [builders.user("carl"), builders.user("cora")]
+    for coder in world.coders:
+        StudyMember.objects.create(study=world.study, user=coder, role="coder")
+    return world
+
+
+def draw(w, by, n=2):
+    return draw_sample(
+        w.study, kind="explanations", rule="union", codebook=EXPLANATIONS, per_arm=1, coders=w.coders[:n], by=by
+    )
+
+
+ACTS = {
+    "annotators/recruiting:make": Act(
+        Action.RECRUIT, "recruit", launched,
+        lambda w, by: recruiting.make(Recruitment(study=w.study, channel="open_link"), by), spoil=finish_it,
+    ),
+    "annotators/recruiting:change": Act(Action.RECRUIT, "change recruitment", unused, change_wanted, change_key),
+    "annotators/recruiting:_promise": Act(Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()),
+    "annotators/recruiting:delete": Act(
+        Action.RECRUIT, "delete recruitment", unused, lambda w, by: recruiting.delete(w.link, by), lambda w, by: recruiting.delete(w.door, by)
+    ),
+    "annotators/recruiting:_set, stop": Act(
+        Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop(w.door, by), may_repeat=True
+    ),
+    "annotators/exclude:exclude": Act(
+        Action.DECIDE, "exclude", collected, leave_out, lambda w, by: exclude.exclude([w.live], "technical", by)
+    ),
+    "annotators/exclude:reverse_exclusion": Act(
+        Action.DECIDE, "reverse exclusion", excluded, lambda w, by: exclude.reverse_exclusion(w.exclusion, by)
+    ),
+    "annotators/exclude:reopen_places": Act(
+        Action.DECIDE, "reopen", excluded, lambda w, by: exclude.reopen_places(w.study, [w.done], by), spoil=close_it
+    ),
+    "annotators/exclude:release_place": Act(
+        Action.DECIDE, "release", collected, lambda w, by: exclude.release_place(w.live, by)
+    ),
+    "annotators/exclude:handle": Act(
+        Action.DECIDE, "handle inquiry", collected, lambda w, by: exclude.handle(w.inquiry, by), may_repeat=True
+    ),
+    "annotators/pay/book:settle": Act(
+        Action.PAY, "pay due", collected, lambda w, by: book.settle(w.door, by), may_repeat=True
+    ),
+    "annotators/pay/book:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
+    "annotators/pay/book:mark_paid": Act(
+        Action.PAY, "mark paid", settled, lambda w, by: book.mark_paid(w.door, w.payments, by), may_repeat=True
+    ),
+    "annotators/pay/book:cancel": Act(
+        Action.PAY, "cancel payment", with_bonus, lambda w, by: book.cancel(w.door, w.bonus, by), may_repeat=True
+    ),
+    "annotators/panels/orders:cancel": Act(
+        Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by), may_repeat=True
+    ),
+    "annotators/panels/orders:decide": Act(
+        Action.PANEL, "decide order", unclear, lambda w, by: orders.decide(w.order, True, by), may_repeat=True
+    ),
+    "annotators/panels/rounds:plan": Act(
+        Action.PANEL, "plan rounds", collected,
+        lambda w, by: rounds.plan(w.door, by, people=3, round_places=1, lost_percent=10), may_repeat=True,
+    ),
+    "annotators/panels/secrets:keep": Act(
+        Action.PANEL, "keep secret", collected, lambda w, by: secrets.keep(w.door, {"token": "t"}, by), may_repeat=True
+    ),
+    "annotators/panels/reconcile:read_file": Act(
+        Action.PANEL, "read panel file", by_file, lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by), may_repeat=True
+    ),
+    "annotators/sample:declare": Act(
+        Action.PANEL, "declare sample columns", collected,
+        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by), may_repeat=True,
+    ),
+    "annotators/sample:read": Act(
+        Action.PANEL, "read sample", declared, lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by), may_repeat=True
+    ),
+    "annotators/verdicts/decide:approve": Act(
+        Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
+    ),
+    "annotators/verdicts/decide:reverse": Act(
+        Action.REJECT, "reverse rejection", rejected, lambda w, by: decide.reverse(w.verdict, by), may_repeat=True
+    ),
+    "annotators/verdicts/appeals:answer": Act(
+        Action.REJECT, "answer appeal", rejected, lambda w, by: appeals.answer(w.appeal, "We looked again.", False, by)
+    ),
+    "analysis/coding/sampling:draw_sample": Act(
+        Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
+    ),
+    "analysis/runs:run_analysis": Act(
+        Action.ANALYSE, "analyse", collected, lambda w, by: run_analysis(w.study, {"resamples": 99}, by), may_repeat=True
+    ),
+    "analysis/tokens:create_token": Act(
+        Action.BIND, "make token", launched, lambda w, by: create_token(by, "notebook", study=w.study), may_repeat=True
+    ),
+}  # fmt: skip
+
+ASKED = {
+    "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),
+    "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_all(w.door, [], by)),
+    "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
+    "order payments": (Action.PAY, settled, lambda w, by: book.order(w.door, (), Decimal(0), by)),
+    "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by)),
+    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by)),
+    "order a round again": (Action.PANEL, collected, lambda w, by: rounds.try_again(w.door, by)),
+    "ask the panel": (Action.PANEL, collected, lambda w, by: work.ask_soon(w.door, by)),
+    "let the panel tell": (Action.PANEL, collected, lambda w, by: work.listen(w.door, by)),
+    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.rehearse_soon(w.door, by=by)),
+}

@@ -1,0 +1,184 @@
+"""Acts on studies and drafts, for the tests that play each: by the function that writes the line into the log."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from analysis import bulk
+from analysis.runs import request_analysis
+from annotators.tries import throw_away, try_out
+from studies import access, copying, drafts, jobs, lifecycle, practice, questions
+from studies.access import Action
+from studies.bundle import bundle_text, read_bundle
+from studies.importing import Options, import_file
+from studies.models import Output, Study
+from studies.preparation import prepare
+from tests import builders
+
+World = SimpleNamespace
+
+
+@dataclass(frozen=True)
+class Act:
+    """``do(world, by)`` in a ``world`` that ``prepare`` made. ``again`` is refused afterwards, and after ``spoil``: the same, where nothing else is named."""
+
+    action: Action
+    verb: str
+    prepare: Callable[[Any], World]
+    do: Callable[[World, Any], Any]
+    again: Callable[[World, Any], Any] | None = None
+    spoil: Callable[[World], Any] = lambda world: None
+    may_repeat: bool = False
+
+
+def draft(owner) -> World:
+    return World(study=builders.spa_draft(owner=owner, with_surveys=False, with_rating=False, target_n=3, target_cap=9))
+
+
+def launched(owner) -> World:
+    return World(study=builders.launched(draft(owner).study, owner))
+
+
+def after(*steps):
+    def prepare(owner) -> World:
+        world = launched(owner)
+        for step in steps:
+            step(world.study, None)
+        return World(study=Study.objects.get(pk=world.study.pk))
+
+    return prepare
+
+
+def archived(owner) -> World:
+    world = draft(owner)
+    lifecycle.archive(world.study, None)
+    return world
+
+
+def amended(columns):
+    return lambda w, by: lifecycle.amend(w.study, {"study": {None: columns}}, by, "A better address.")
+
+
+def launch(w, by):
+    return lifecycle.launch(w.study, by, builders.warnings_of(w.study))
+
+
+def step(function, *rest):
+    return lambda w, by: function(w.study, by, *rest)
+
+
+NEW = UUID(int=7)
+
+
+def with_file(owner) -> World:
+    world = draft(owner)
+    world.path = Path(mkdtemp()) / "rows.csv"
+    world.path.write_text("prompt_key,system,text\np000,alpha,Another tale.\n")
+    world.study.systems.get(name="alpha").outputs.filter(prompt__key="p000").delete()
+    return world
+
+
+def asked(owner) -> World:
+    world = launched(owner)
+    world.job = jobs.submit("analyse", study=world.study, by=owner, parameters={})
+    return world
+
+
+def write_questions(w, by):
+    section = w.study.sections.get()
+    x, y = w.study.systems.order_by("name")[:2]
+    return questions.write_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
+
+
+def launch_it(w):
+    builders.launched(w.study)
+    w.study.refresh_from_db()
+
+
+def twice_rated(owner) -> World:
+    world = draft(owner)
+    world.section = builders.add_rating(world.study)
+    return world
+
+
+def delete_section(w, by):
+    return drafts.delete_section(w.section, by)
+
+
+def trained(owner) -> World:
+    study = builders.humanlike_draft(owner=owner, conditions=("none", "examples"))
+    section = study.sections.get(purpose="training")
+    outputs = Output.objects.filter(system__study=study, system__is_human=True, prompt__key__startswith="news")
+    return World(study=study, section=section, outputs=[outputs.first()])
+
+
+def make_practice(w, by):
+    return practice.make_practice(w.section, w.outputs, "Look at the names.", by=by)
+
+
+def practised(owner) -> World:
+    world = trained(owner)
+    world.item = make_practice(world, None)
+    return world
+
+
+def delete_practice(w, by):
+    return practice.delete_practice(w.item, by)
+
+
+ACTS = {
+    "studies/drafts:create": Act(
+        Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
+    ),
+    "studies/drafts:edited, columns": Act(
+        Action.EDIT, "edit", draft, lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
+        lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
+    ),
+    "studies/drafts:edited, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
+    "studies/drafts:edited, a section deleted": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
+    "studies/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
+    "studies/drafts:edited, a practice item deleted": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
+    "studies/access:note_roles": Act(Action.SHARE, "change roles", launched, lambda w, by: access.note_roles(w.study, by), may_repeat=True),
+    "studies/bundle/reading:read_bundle": Act(
+        Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
+    ),
+    "studies/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
+    "studies/lifecycle:freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
+    "studies/lifecycle:_step, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
+    "studies/lifecycle:_step, resume": Act(Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)),
+    "studies/lifecycle:draw_more": Act(
+        Action.RUN, "draw more", launched, lambda w, by: lifecycle.draw_more(w.study, 2, by),
+        lambda w, by: lifecycle.draw_more(w.study, 99, by),
+    ),
+    "studies/lifecycle:amend": Act(Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})),
+    "studies/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
+    "studies/lifecycle:_step, finish": Act(Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)),
+    "studies/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
+    "studies/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
+    "studies/copying:restore": Act(Action.ARCHIVE, "restore", archived, step(copying.restore)),
+    "studies/copying:delete_draft": Act(Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True),
+    "studies/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
+    "studies/preparation:prepare": Act(
+        Action.EDIT, "prepare stimuli", draft, lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by),
+        lambda w, by: prepare(w.study, {}, by), spoil=launch_it,
+    ),
+    "studies/importing/run:import_file": Act(
+        Action.EDIT, "import", with_file, lambda w, by: import_file(w.study, w.path, options=Options(), by=by), spoil=launch_it,
+    ),
+    "studies/jobs:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
+    "analysis/bulk:store": Act(
+        Action.EDIT, "add systems", draft, lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by), may_repeat=True
+    ),
+}  # fmt: skip
+
+# What asks for a job, or plays: no line in the log is its own.
+ASKED = {
+    "request a launch": (Action.LAUNCH, draft, lambda w, by: lifecycle.request_launch(w.study, by)),
+    "request an analysis": (Action.ANALYSE, launched, lambda w, by: request_analysis(w.study, by, {})),
+    "try a draft": (Action.EDIT, draft, lambda w, by: try_out(w.study, by)),
+    "throw tries away": (Action.EDIT, draft, lambda w, by: throw_away(w.study, by)),
+}
