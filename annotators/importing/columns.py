@@ -1,15 +1,15 @@
 """The columns of a file of answers, and a row as one record: who said what of what."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
+from studies.importing.cells import CellRefused, Layout, Records, name_of, number_of, text_of
 from studies.rows import Problems, Row, Rows
-from studies.texts import TextRefused, clean_name, clean_text
 
 ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
 COLUMNS = (
@@ -21,7 +21,6 @@ PLACES = re.compile(r"shown:([A-Z]{1,2})")
 LABEL = re.compile(r"[A-Z]{1,4}")
 ANSWERS = ("value", "chosen", "choice", "text", "skip_reason")
 NAMES = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "system": 100, "chosen": 100, "choice": 50, "part": 50, "skip_reason": 50}  # fmt: skip
-MAX_PLACE = 32_767
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +53,13 @@ class Said:
         return tuple(name for name in ANSWERS if getattr(self, name))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which column of the file holds what."""
-
-    cells: Mapping[str, str]
-    places: tuple[tuple[str, str], ...]
-    ignored: tuple[str, ...]
-    problem: str = ""
+@dataclass(frozen=True)
+class AnswerLayout(Layout):
+    places: tuple[tuple[str, str], ...] = ()  # letter, column
 
 
 @lru_cache(maxsize=64)
-def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> Layout:
+def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> AnswerLayout:
     named = {theirs: ours for ours, theirs in mapping}
     cells: dict[str, str] = {}
     ignored, problem = [], ""
@@ -94,84 +88,46 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> L
             f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
         )
     places = sorted((name.partition(":")[2], column) for name, column in cells.items() if PLACES.fullmatch(name))
-    return Layout(cells, tuple(places), tuple(ignored), problem)
+    return AnswerLayout(cells, tuple(ignored), problem, tuple(places))
 
 
-class _Bad(Exception):
-    def __init__(self, column: str, text: str):
-        super().__init__(text)
-        self.column, self.text = column, text
-
-
-class Answers:
-    """The rows of a table as records; a row with a problem is left out and its problem noted."""
-
+class Answers(Records):
     def __init__(self, rows: Rows, columns: Mapping[str, str], problems: Problems):
-        self.rows, self.problems = rows, problems
+        super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
-        self.count = 0
-        self.ignored: dict[str, None] = {}
 
-    def __iter__(self) -> Iterator[Said]:
-        for row in self.rows:
-            self.count += 1
-            layout = _layout(tuple(row.values), self.mapping)
-            if layout.problem:
-                self.problems.add(row.number, None, layout.problem)
-                if self.count == 1:  # a header: the rows below it have the same fault
-                    return
-                continue
-            if layout.ignored and len(self.ignored) < 50:
-                self.ignored |= dict.fromkeys(layout.ignored)
-            try:
-                yield _said(row, layout)
-            except _Bad as bad:
-                self.problems.add(row.number, bad.column, bad.text)
+    def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
+        return _layout(columns, self.mapping)
+
+    def record(self, row: Row, layout: AnswerLayout) -> Said | None:
+        return self.noting(row, lambda: _said(row, layout))
 
 
-def _said(row: Row, layout: Layout) -> Said:
+def _said(row: Row, layout: AnswerLayout) -> Said:
     values, cells = row.values, layout.cells
 
     def cell(name: str) -> tuple[Any, str]:
         column = cells.get(name)
         return (values.get(column) if column else None), column or name
 
-    names = {name: _name(*cell(name), limit) for name, limit in NAMES.items()}
+    names = {name: name_of(*cell(name), limit) for name, limit in NAMES.items()}
     if not names["annotator"]:
-        raise _Bad(cells["annotator"], "must not be empty.")
+        raise CellRefused(cells["annotator"], "must not be empty.")
     time, has_offset = _time(*cell("time"))
-    label = _name(*cell("label"), 8)
+    label = name_of(*cell("label"), 8)
     if label and not LABEL.fullmatch(label):
-        raise _Bad(cells["label"], f"“{label}” is no letter as A or B.")
+        raise CellRefused(cells["label"], f"“{label}” is no letter as A or B.")
     shown = tuple(
-        (letter, system) for letter, column in layout.places if (system := _name(values.get(column), column, 100))
+        (letter, system) for letter, column in layout.places if (system := name_of(values.get(column), column, 100))
     )
     if len({system for _, system in shown}) < len(shown):
-        raise _Bad(layout.places[0][1], "one system is said to stand in two places.")
+        raise CellRefused(layout.places[0][1], "one system is said to stand in two places.")
     prompt = names.pop("prompt_key")
     return Said(
-        row.number, prompt=prompt, section=_whole(*cell("section")), sample=_whole(*cell("sample")) or 0,
-        value=_value(*cell("value")), text=_text(*cell("text")), label=label, position=_whole(*cell("position")), time=time,
+        row.number, prompt=prompt, section=number_of(*cell("section")), sample=number_of(*cell("sample")) or 0,
+        value=_value(*cell("value")), text=text_of(*cell("text")).strip(), label=label, position=number_of(*cell("position")), time=time,
         has_offset=has_offset, shown=shown, **names,
     )  # fmt: skip
-
-
-def _name(value: Any, column: str, limit: int) -> str:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    try:
-        return clean_name(value, max_length=limit, field="text")
-    except TextRefused as refused:
-        raise _Bad(column, str(refused).removeprefix("text: ")) from None
-
-
-def _text(value: Any, column: str) -> str:
-    try:
-        return clean_text(value).strip() if value is not None else ""
-    except TextRefused as refused:
-        raise _Bad(column, str(refused).removeprefix("text: ")) from None
 
 
 def _value(value: Any, column: str) -> str:
@@ -184,17 +140,8 @@ def _value(value: Any, column: str) -> str:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or not written.isascii() or len(written) > 40 or abs(number) > 10**9:
-        raise _Bad(column, f"must be a number, not {value!r:.40}.")
+        raise CellRefused(column, f"must be a number, not {value!r:.40}.")
     return str(int(number)) if number == number.to_integral_value() else str(number)
-
-
-def _whole(value: Any, column: str) -> int | None:
-    if value is None or value == "":
-        return None
-    written = str(value).strip() if not isinstance(value, bool) else ""
-    if not re.fullmatch(r"[0-9]{1,5}", written, re.ASCII) or int(written) > MAX_PLACE:
-        raise _Bad(column, f"must be a whole number from 0 to {MAX_PLACE:,}, not {value!r:.40}.")
-    return int(written)
 
 
 def _time(value: Any, column: str) -> tuple[datetime | None, bool]:
@@ -207,7 +154,7 @@ def _time(value: Any, column: str) -> tuple[datetime | None, bool]:
     except (ValueError, OverflowError):
         found = None
     if found is None or moved.year < 1970:
-        raise _Bad(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
+        raise CellRefused(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
     if moved > datetime.now(UTC):
-        raise _Bad(column, f"lies in the future: {value!r:.40}.")
+        raise CellRefused(column, f"lies in the future: {value!r:.40}.")
     return moved, found.tzinfo is not None

@@ -1,6 +1,5 @@
 """An import of answers from end to end: read, hold against the study, report; and, when confirmed, write what was reported."""
 
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from django.db import transaction
 from studies import audit, lifecycle
 from studies.access import Action, check
 from studies.design import unreadable
-from studies.importing import Moved, Report
+from studies.importing import Report
 from studies.importing.report import Count
-from studies.importing.run import no_progress, sha256_of
-from studies.models import AuditEvent, Job, Study
+from studies.importing.run import Progress, check_agreed, no_progress, note_reading, sha256_of
+from studies.models import Job, Study
 from studies.rows import Limits, read_rows
 
 from ..models import Assignment
@@ -28,7 +27,6 @@ MOST_ROWS = 500_000
 TOLD_EVERY = 2000
 FIRST = 10
 KINDS = ("annotators", "items", "answers")
-Progress = Callable[[int, int, str], None]
 
 
 def refusal(study: Study) -> str:
@@ -64,7 +62,7 @@ def import_answers(
         raise lifecycle.NotNow(words)
     filename = filename or path.name
     report = Report(filename=filename, sha256=sha256_of(path), counts={kind: Count() for kind in KINDS})
-    rows = _rows(path, filename, how, report, progress)
+    rows = _rows(study, path, how, report, progress)
     if study.is_draft:
         for problem in unreadable(study):
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
@@ -74,8 +72,7 @@ def import_answers(
         sittings = _sittings(ground, rows, report, progress)
         _count(ground, before_of(study), sittings, report)
     _tell(study, report, rows)
-    if agreed is not None and report.outcome() != agreed:
-        raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
+    check_agreed(report, agreed)
     if is_dry_run or not report.is_sound or not report.has_news:
         return report
     progress(report.rows, report.rows, "Writing")
@@ -94,21 +91,20 @@ def import_answers(
     return report
 
 
-def _rows(path: Path, filename: str, how: Options, report: Report, progress: Progress) -> dict[str, list[Said]]:
+def _rows(study: Study, path: Path, how: Options, report: Report, progress: Progress) -> dict[str, list[Said]]:
     """The rows by annotator, annotators in the order in which the file names them first."""
     known = (*COLUMNS, *ALIASES, *how.columns.values())
     limits = Limits(rows=MOST_ROWS)
     found: dict[str, list[Said]] = {}
     with path.open("rb") as file:
-        table = read_rows(filename, file, known=known, limits=limits, problems=report.problems)
+        table = read_rows(report.filename, file, known=known, limits=limits, problems=report.problems)
         answers = Answers(table, how.columns, report.problems)
         for said in answers:
             found.setdefault(said.annotator, []).append(said)
             if answers.count % TOLD_EVERY == 0:
                 progress(answers.count, 0, f"Reading row {answers.count:,}")
         report.rows = answers.count
-    if answers.ignored:
-        report.add_finding("ignored_columns", "Columns that are not imported.", sorted(answers.ignored))
+    note_reading(study, report, answers, VERB)
     return found
 
 
@@ -211,9 +207,6 @@ def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
         report.add_finding(
             "no_places", "The file does not say what stood where: whether the place mattered cannot be found."
         )
-    before = AuditEvent.objects.filter(study=study, verb=VERB, data__sha256=report.sha256).order_by("pk").last()
-    if before:
-        report.add_finding("imported_before", f"This very file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
 
 
 def _job(study: Study, by: Any, report: Report) -> Job:

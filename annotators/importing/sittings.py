@@ -13,6 +13,7 @@ from typing import Any
 
 from studies.design import QuestionWords, SectionWords
 from studies.fields import Refused
+from studies.importing.cells import CellRefused
 from studies.protocols import Ask, LaidSection, Page, PageItem, PageQuestion, Protocol
 from studies.rows import Problems
 
@@ -78,14 +79,6 @@ class Sitting:
         return [answer.about.said.time for answer in self.answers if answer.about.said.time]
 
 
-class Wrong(Exception):
-    """A row that cannot be taken."""
-
-    def __init__(self, column: str | None, text: str):
-        super().__init__(text)
-        self.column, self.text = column, text
-
-
 def sitting_of(ground: Ground, name: str, rows: Sequence[Said], problems: Problems) -> Sitting | None:
     """The annotator's answers, each in the field of a page. None where a row has a problem; all of them are noted."""
     before = problems.count
@@ -96,7 +89,7 @@ def sitting_of(ground: Ground, name: str, rows: Sequence[Said], problems: Proble
         try:
             about = _about(ground, said, items)
             by_section.setdefault(about.section.position, []).append(about)
-        except Wrong as wrong:
+        except CellRefused as wrong:
             problems.add(said.row, wrong.column, wrong.text)
     sitting = Sitting(name, arm or 0)
     for place, position in enumerate(sorted(by_section), 1):
@@ -131,11 +124,11 @@ def _about(ground: Ground, said: Said, items: dict[int, dict[ItemKey, Shown]]) -
         if said.system:
             about.output = _output(ground, said, said.system, "system")
             if about.output not in about.item.letters.values():
-                raise Wrong("system", f"“{said.system}” is not among the outputs shown.")
+                raise CellRefused("system", f"“{said.system}” is not among the outputs shown.")
         if said.chosen:
             about.chosen = _output(ground, said, said.chosen, "chosen")
     elif said.system or said.chosen:
-        raise Wrong("prompt_key", "must say of which prompt: a system is named.")
+        raise CellRefused("prompt_key", "must say of which prompt: a system is named.")
     return about
 
 
@@ -148,33 +141,33 @@ def _asked(ground: Ground, said: Said) -> tuple[SectionWords, QuestionWords]:
     if len(found) == 1:
         return found[0]
     if said.section is not None and said.section not in ground.sections:
-        raise Wrong("section", f"the study has no section {said.section}.")
+        raise CellRefused("section", f"the study has no section {said.section}.")
     if not found:
         keys = ", ".join(dict.fromkeys(question.key for _, question in ground.asking(""))) or "none"
-        raise Wrong("question", f"the study does not ask “{said.question}”; its questions are {keys[:500]}.")
+        raise CellRefused("question", f"the study does not ask “{said.question}”; its questions are {keys[:500]}.")
     places = ", ".join(f"{question.key} in section {section.position}" for section, question in found[:5])
-    raise Wrong("question", f"could be several: {places}. Say which in the columns question and section.")
+    raise CellRefused("question", f"could be several: {places}. Say which in the columns question and section.")
 
 
 def _output(ground: Ground, said: Said, system: str, column: str) -> int:
     """The output that a row names: its prompt's, of this system; of several samples the one in ``sample``."""
     if system not in ground.systems:
         known = ", ".join(sorted(ground.systems)[:10]) or "none"
-        raise Wrong(column, f"the study has no system “{system}”; it has {known}.")
+        raise CellRefused(column, f"the study has no system “{system}”; it has {known}.")
     samples = ground.outputs.get((ground.prompts[said.prompt], ground.systems[system]), {})
     if not samples:
-        raise Wrong(column, f"“{system}” has no output for “{said.prompt}”.")
+        raise CellRefused(column, f"“{system}” has no output for “{said.prompt}”.")
     if said.sample in samples:
         return samples[said.sample]
-    raise Wrong("sample", f"“{system}” has no sample {said.sample} for “{said.prompt}”.")
+    raise CellRefused("sample", f"“{system}” has no sample {said.sample} for “{said.prompt}”.")
 
 
 def _item(ground: Ground, said: Said, section: SectionWords, items: dict[int, dict[ItemKey, Shown]]) -> Shown:
     """The item that a row is about, the same for all its rows; its letters where the file tells them."""
     if said.prompt not in ground.prompts:
-        raise Wrong("prompt_key", f"the study has no prompt “{said.prompt}”.")
+        raise CellRefused("prompt_key", f"the study has no prompt “{said.prompt}”.")
     if not ground.protocol(section).has_items:
-        raise Wrong("prompt_key", f"section {section.position} shows no texts: leave it empty.")
+        raise CellRefused("prompt_key", f"section {section.position} shows no texts: leave it empty.")
     source = ground.source(section)
     width = ground.widths[source.position]
     if said.shown:
@@ -183,7 +176,7 @@ def _item(ground: Ground, said: Said, section: SectionWords, items: dict[int, di
         letters = dict(zip(ascii_uppercase, _unnamed(ground, said, width), strict=False))
     if width is not None and len(letters) != width:
         words = "shown:A, shown:B and so on must say which outputs were shown"
-        raise Wrong(
+        raise CellRefused(
             "prompt_key",
             f"section {section.position} shows {width} outputs at a time, here are {len(letters)}: {words}.",
         )
@@ -193,7 +186,7 @@ def _item(ground: Ground, said: Said, section: SectionWords, items: dict[int, di
     if there is None:
         mine[key] = there = Shown(key, letters, bool(said.shown))
     elif said.shown and there.is_known and letters != there.letters:
-        raise Wrong(
+        raise CellRefused(
             f"shown:{said.shown[0][0]}", f"stands otherwise than in row {there.said[0].said.row}, of the same item."
         )
     elif said.shown and not there.is_known:
@@ -205,7 +198,7 @@ def _unnamed(ground: Ground, said: Said, width: int | None) -> list[int]:
     """The outputs of an item of which the file names none: every system's, or the one that the row is about."""
     if width is None:
         if not (said.system or said.chosen):
-            raise Wrong("system", "must say whose text was shown.")
+            raise CellRefused("system", "must say whose text was shown.")
         return [_output(ground, said, said.system or said.chosen, "system" if said.system else "chosen")]
     prompt = ground.prompts[said.prompt]
     with_output = [name for name in sorted(ground.systems) if (prompt, ground.systems[name]) in ground.outputs]
@@ -243,9 +236,9 @@ def _lay(ground: Ground, place: int, rows: list[About], sitting: Sitting, proble
             item = by_item[id(about.item)] if about.item else None
             slot, ask = _found(ground, about, item, slots)
             if slot in told:
-                raise Wrong(None, f"answers again what row {told[slot][0].said.row} answered.")
+                raise CellRefused(None, f"answers again what row {told[slot][0].said.row} answered.")
             values[slot], told[slot] = _value(about, ask), (about, ask)
-        except Wrong as wrong:
+        except CellRefused as wrong:
             problems.add(about.said.row, wrong.column, wrong.text)
     _across(protocol, pages, values, told, problems)
     stored = {slot: _row(slot, *told[slot], value) for slot, value in values.items()}
@@ -275,7 +268,7 @@ def _questions(ground: Ground, section: SectionWords, rows: list[About]) -> Iter
 def _found(
     ground: Ground, about: About, item: PageItem | None, slots: dict[tuple[Any, ...], tuple[str, Ask]]
 ) -> tuple[str, Ask]:
-    """The field that a row answers. Raises Wrong, saying what is asked instead."""
+    """The field that a row answers. Raises CellRefused, saying what is asked instead."""
     question = ground.ids[about.section.position, about.question.key]
     said = about.said
     for choice in dict.fromkeys((said.choice, "")):
@@ -286,14 +279,14 @@ def _found(
     asks = [ask for _, ask in slots.values() if ask.question_id == question]
     if any(ask.choice for ask in asks):
         options = ", ".join(dict.fromkeys(ask.choice for ask in asks))
-        raise Wrong("choice", f"must be one of {options[:300]}: “{key}” has a row for each.")
+        raise CellRefused("choice", f"must be one of {options[:300]}: “{key}” has a row for each.")
     if item is None and any(ask.item_id for ask in asks) or not asks:
-        raise Wrong("prompt_key", f"“{key}” is asked about texts: say of which prompt.")
+        raise CellRefused("prompt_key", f"“{key}” is asked about texts: say of which prompt.")
     if item is not None and all(ask.item_id is None for ask in asks):
-        raise Wrong("prompt_key", f"“{key}” is not asked about one text: leave it empty.")
+        raise CellRefused("prompt_key", f"“{key}” is not asked about one text: leave it empty.")
     if about.output is None:
-        raise Wrong("system", f"“{key}” is asked about each output: say of which system.")
-    raise Wrong(
+        raise CellRefused("system", f"“{key}” is asked about each output: say of which system.")
+    raise CellRefused(
         "system", f"“{key}” is asked about all outputs together: leave it empty (what was chosen stands in chosen)."
     )
 
@@ -302,19 +295,19 @@ def _value(about: About, ask: Ask) -> Any:
     """What the field makes of the row."""
     said = about.said
     if ask.field.inputs:
-        raise Wrong("question", f"answers to “{about.question.key}” have several parts, which are not read from files.")
+        raise CellRefused("question", f"answers to “{about.question.key}” have several parts, which are not read from files.")
     column, sent = _sent(about, ask)
     if not (sent or said.skip_reason or (ask.choice and said.value)):
-        raise Wrong(column, "is empty: give the answer or a skip_reason, or leave the row out.")
+        raise CellRefused(column, "is empty: give the answer or a skip_reason, or leave the row out.")
     others = [name for name in said.given if name not in (column, "skip_reason", *(("choice",) if ask.choice else ()))]
     if others:
-        raise Wrong(others[0], f"must be empty: “{about.question.key}” is answered in {column}.")
+        raise CellRefused(others[0], f"must be empty: “{about.question.key}” is answered in {column}.")
     try:
         return cleaned(ask, {"": [sent]}, [said.skip_reason] if said.skip_reason else [])
     except Refused as refused:
         if said.skip_reason:
-            raise Wrong("skip_reason", f"“{said.skip_reason}”: {refused}") from None
-        raise Wrong(column, f"“{sent[:60]}” is no answer to “{about.question.key}”: {refused}") from None
+            raise CellRefused("skip_reason", f"“{said.skip_reason}”: {refused}") from None
+        raise CellRefused(column, f"“{sent[:60]}” is no answer to “{about.question.key}”: {refused}") from None
 
 
 def _sent(about: About, ask: Ask) -> tuple[str, str]:
@@ -330,12 +323,12 @@ def _sent(about: About, ask: Ask) -> tuple[str, str]:
     if not said.chosen:
         if said.label and about.item and about.item.is_known and not said.skip_reason:
             if said.label not in letters:
-                raise Wrong("label", f"nothing stood under “{said.label}”.")
+                raise CellRefused("label", f"nothing stood under “{said.label}”.")
             return "chosen", said.label
         return "chosen", ""
     letter = next((letter for letter, output in letters.items() if output == about.chosen), None)
     if letter is None:
-        raise Wrong("chosen", f"“{said.chosen}” is not among the outputs shown.")
+        raise CellRefused("chosen", f"“{said.chosen}” is not among the outputs shown.")
     return "chosen", letter
 
 

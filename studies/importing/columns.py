@@ -7,13 +7,14 @@ columns named by system, such as ``output:ada``. docs: reference/import-formats.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from ..models import Output
 from ..rows import Problems, Row, Rows
-from ..texts import LANGUAGE_TAG, TextRefused, clean_name, clean_text, is_blank
+from ..texts import LANGUAGE_TAG, is_blank
+from .cells import CellRefused, Layout, Records, name_of, number_of, text_of
 from .options import Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -28,7 +29,6 @@ PARTS = {
 }  # fmt: skip
 ATTRIBUTE = "attribute"
 FORMATS = tuple(Output.Format.values)
-MAX_SAMPLE = MAX_POSITION = 32_767
 MAX_SYSTEMS = 500  # of one row
 
 _TAG = re.compile(LANGUAGE_TAG)
@@ -86,14 +86,9 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which column of a row holds what."""
-
-    cells: Mapping[str, str]  # name > column as the file has it
-    wide: Mapping[str, Mapping[str, str]]  # system > part > column
-    attributes: Mapping[str, str]
-    ignored: tuple[str, ...]
-    problem: str = ""
+class StimulusLayout(Layout):
+    wide: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # system > part > column
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_wide(self) -> bool:
@@ -105,7 +100,7 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def layout_of(columns: tuple[str, ...]) -> Layout:
+def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
     """How these columns are understood; ``problem`` says why they cannot be."""
     cells: dict[str, str] = {}
     wide: dict[str, dict[str, str]] = {}
@@ -129,7 +124,7 @@ def layout_of(columns: tuple[str, ...]) -> Layout:
             attributes[system] = column
         else:
             ignored.append(column)
-    layout = Layout(cells, wide, attributes, tuple(ignored), problem)
+    layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes)
     if not problem and layout.is_wide and layout.is_long:
         problem = "both shapes are mixed: either a system and a text (or image) a row, or outputs of several systems."
     found = f"the columns found are: {', '.join(columns)[:500]}."
@@ -138,81 +133,51 @@ def layout_of(columns: tuple[str, ...]) -> Layout:
         problem = f"no column text, image or is_empty beside the system; {found}"
     if "prompt_key" not in cells:
         problem = f"no column prompt_key (or key); {found}"
-    return Layout(cells, wide, attributes, tuple(ignored), problem) if problem else layout
+    return replace(layout, problem=problem)
 
 
-class _Bad(Exception):
-    """A cell that cannot be taken."""
-
-    def __init__(self, column: str | None, text: str):
-        super().__init__(text)
-        self.column, self.text = column, text
-
-
-class Entries:
-    """The entries of a table; a row with a problem is left out and its problem noted."""
-
+class Entries(Records):
     def __init__(self, rows: Rows, options: Options, problems: Problems):
-        self.rows, self.options, self.problems = rows, options, problems
-        self.count = 0
-        self.ignored: dict[str, None] = {}
+        super().__init__(rows, problems)
+        self.options = options
 
-    def __iter__(self) -> Iterator[Entry]:
-        for row in self.rows:
-            self.count += 1
-            layout = layout_of(tuple(row.values))
-            if layout.problem:
-                self.problems.add(row.number, None, layout.problem)
-                if self.count == 1:  # a header: the rows below it have the same fault
-                    return
-                continue
-            if layout.ignored and len(self.ignored) < 50:
-                self.ignored |= dict.fromkeys(layout.ignored)
-            entry = self._entry(row, layout)
-            if entry is not None:
-                yield entry
+    def layout(self, columns: tuple[str, ...]) -> StimulusLayout:
+        return layout_of(columns)
 
-    def _entry(self, row: Row, layout: Layout) -> Entry | None:
+    def record(self, row: Row, layout: StimulusLayout) -> Entry | None:
         before = self.problems.count
-        prompt = self._of(row, lambda: _prompt(row.values, layout))
+        prompt = self.noting(row, lambda: _prompt(row.values, layout))
         outputs = list(self._outputs(row, layout))
-        batch = self._of(row, lambda: _batch(row.values, layout, self.options))
+        batch = self.noting(row, lambda: _batch(row.values, layout, self.options))
         if self.problems.count > before or prompt is None:
             return None
         return Entry(row.number, prompt, tuple(outputs), batch, layout.is_wide)
 
-    def _of(self, row: Row, read: Any) -> Any:
-        try:
-            return read()
-        except _Bad as bad:
-            self.problems.add(row.number, bad.column, bad.text)
-            return None
-
-    def _outputs(self, row: Row, layout: Layout) -> Iterator[OutputCells]:
-        for written in self._of(row, lambda: list(_written_outputs(row.values, layout))) or ():
-            output = self._of(row, lambda written=written: _output(*written, self.options))
+    def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
+        for written in self.noting(row, lambda: list(_written_outputs(row.values, layout))) or ():
+            output = self.noting(row, lambda written=written: _output(*written, self.options))
             if output is not None:
                 yield output
 
 
-def _prompt(values: Mapping[str, Any], layout: Layout) -> PromptCells:
+def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
     cells = layout.cells
 
     def text(name: str, **limits: Any) -> str:
         column = cells.get(name)
-        return _text(values.get(column), column, **limits) if column else ""
+        return text_of(values.get(column), column, **limits) if column else ""
 
-    key = _name(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
+    key = name_of(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
     if not key:
-        raise _Bad(cells["prompt_key"], "must not be empty.")
+        raise CellRefused(cells["prompt_key"], "must not be empty.")
     language = text("language", max_length=12).strip()
     if language and not _TAG.fullmatch(language):
-        raise _Bad(cells["language"], f"“{language}” is no language tag such as en or pt-BR.")
+        raise CellRefused(cells["language"], f"“{language}” is no language tag such as en or pt-BR.")
     return PromptCells(
         key,
         _unless_blank(text("prompt_text")),
         _unless_blank(text("source")),
-        _name(values.get(cells.get("domain", "")), cells.get("domain"), 50),
+        name_of(values.get(cells.get("domain", "")), cells.get("domain"), 50),
         language,
         text("prompt_image", max_length=500).strip(),
         _attributes(values, layout),
@@ -220,11 +185,11 @@ def _prompt(values: Mapping[str, Any], layout: Layout) -> PromptCells:
     )
 
 
-def _attributes(values: Mapping[str, Any], layout: Layout) -> str:
+def _attributes(values: Mapping[str, Any], layout: StimulusLayout) -> str:
     column = layout.cells.get("attributes")
     given = values.get(column) if column else None
     if given is not None and given != "" and not isinstance(given, dict):
-        raise _Bad(column, "must be an object (JSON lines); in CSV write columns such as attribute:length.")
+        raise CellRefused(column, "must be an object (JSON lines); in CSV write columns such as attribute:length.")
     attributes = dict(given or {})
     for name, each in layout.attributes.items():
         if values.get(each) not in (None, ""):
@@ -233,7 +198,7 @@ def _attributes(values: Mapping[str, Any], layout: Layout) -> str:
 
 
 def _written_outputs(
-    values: Mapping[str, Any], layout: Layout
+    values: Mapping[str, Any], layout: StimulusLayout
 ) -> Iterator[tuple[Any, str, dict[str, Any], dict[str, str]]]:
     """(system, column of messages, parts, their columns) of each output that a row names."""
     cells = layout.cells
@@ -241,7 +206,7 @@ def _written_outputs(
         yield from _wide_outputs(values, layout)
     elif layout.is_long:
         if "system" not in cells:
-            raise _Bad("system", "is missing: a text or image without the system that made it.")
+            raise CellRefused("system", "is missing: a text or image without the system that made it.")
         names = [name for name in OUTPUT_COLUMNS[1:] if name in cells]
         yield (
             values[cells["system"]],
@@ -252,7 +217,7 @@ def _written_outputs(
 
 
 def _wide_outputs(
-    values: Mapping[str, Any], layout: Layout
+    values: Mapping[str, Any], layout: StimulusLayout
 ) -> Iterator[tuple[Any, str, dict[str, Any], dict[str, str]]]:
     shared = {name: layout.cells[name] for name in ("format", "output_language") if name in layout.cells}
     for system, columns in layout.wide.items():
@@ -264,9 +229,9 @@ def _wide_outputs(
         return
     outputs = values.get(column)
     if not isinstance(outputs, dict):
-        raise _Bad(column, "must be an object of outputs by system, such as {“ada”: “A text.”}.")
+        raise CellRefused(column, "must be an object of outputs by system, such as {“ada”: “A text.”}.")
     if len(outputs) > MAX_SYSTEMS:
-        raise _Bad(column, f"has {len(outputs):,} systems, {MAX_SYSTEMS} are allowed.")
+        raise CellRefused(column, f"has {len(outputs):,} systems, {MAX_SYSTEMS} are allowed.")
     for system, given in outputs.items():
         where = f"{column}.{system[:100]}"
         if given is None:  # said outright: this system has none for the prompt
@@ -274,27 +239,27 @@ def _wide_outputs(
         parts = given if isinstance(given, dict) else {"text": given}
         unknown = [name for name in parts if name not in PARTS]
         if unknown:
-            raise _Bad(where, f"does not know {', '.join(sorted(unknown))[:200]}; it knows {', '.join(PARTS)}.")
+            raise CellRefused(where, f"does not know {', '.join(sorted(unknown))[:200]}; it knows {', '.join(PARTS)}.")
         named = {PARTS[name]: value for name, value in parts.items()}
         named |= {name: values.get(each) for name, each in shared.items() if named.get(name) is None}
         yield system, where, named, dict.fromkeys(named, where)
 
 
 def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, str], options: Options) -> OutputCells:
-    name = _name(system, column, 100)
+    name = name_of(system, column, 100)
     if not name:
-        raise _Bad(column, "names no system.")
+        raise CellRefused(column, "names no system.")
     where = columns.get("text") or columns.get("image") or column
-    text = _text(parts.get("text"), where)
-    image = _text(parts.get("image"), columns.get("image"), max_length=500).strip()
+    text = text_of(parts.get("text"), where)
+    image = text_of(parts.get("image"), columns.get("image"), max_length=500).strip()
     is_empty = _flag(parts.get("is_empty"), columns.get("is_empty"))
     if image and text:
-        raise _Bad(columns.get("image"), "is given beside a text: an output is one or the other.")
+        raise CellRefused(columns.get("image"), "is given beside a text: an output is one or the other.")
     if is_empty and (image or not is_blank(text)):
-        raise _Bad(columns.get("is_empty"), "says that the output is empty, but there is a text or an image.")
+        raise CellRefused(columns.get("is_empty"), "says that the output is empty, but there is a text or an image.")
     if not image and is_blank(text):
         if not is_empty and not options.allows_empty:
-            raise _Bad(
+            raise CellRefused(
                 where,
                 f"the output of {name} is empty. If that is what it gave, say so: is_empty in the file, or the option that "
                 "allows empty outputs. To leave an output out, use null in an outputs object, or one row an output.",
@@ -302,73 +267,40 @@ def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, 
         text, is_empty = "", True
     return OutputCells(
         name, where, text, image, is_empty,
-        _whole(parts.get("sample"), columns.get("sample"), MAX_SAMPLE),
+        number_of(parts.get("sample"), columns.get("sample")),
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
     )  # fmt: skip
 
 
-def _batch(values: Mapping[str, Any], layout: Layout, options: Options) -> BatchCells | None:
+def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) -> BatchCells | None:
     cells = layout.cells
     column = cells.get("batch")
     if not options.makes_batches:
         if column is not None:
-            raise _Bad(column, "names a batch: say that the file holds ready-made batches, or leave the column out.")
+            raise CellRefused(
+                column, "names a batch: say that the file holds ready-made batches, or leave the column out."
+            )
         return None
     if column is None:
-        raise _Bad("batch", "is missing: the file was said to hold ready-made batches.")
-    key = _name(values.get(column), column, 100)
+        raise CellRefused("batch", "is missing: the file was said to hold ready-made batches.")
+    key = name_of(values.get(column), column, 100)
     if not key:
-        raise _Bad(column, "must not be empty.")
+        raise CellRefused(column, "must not be empty.")
     return BatchCells(
         key,
-        _whole(values.get(cells.get("position", "")), cells.get("position"), MAX_POSITION),
-        _name(values.get(cells.get("arm", "")), cells.get("arm"), 50),
-        _whole(values.get(cells.get("section", "")), cells.get("section"), MAX_POSITION),
+        number_of(values.get(cells.get("position", "")), cells.get("position")),
+        name_of(values.get(cells.get("arm", "")), cells.get("arm"), 50),
+        number_of(values.get(cells.get("section", "")), cells.get("section")),
     )
 
 
 # Cells
 
 
-def _text(value: Any, column: str | None, max_length: int | None = None) -> str:
-    if value is None:
-        return ""
-    try:
-        return clean_text(value, max_length=max_length)
-    except TextRefused as refused:
-        raise _Bad(column, _without_field(refused)) from None
-
-
-def _name(value: Any, column: str | None, max_length: int) -> str:
-    """A name or key; '' where there is none. An integer of JSON is the name that its digits make."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    try:
-        return clean_name(value, max_length=max_length, field="text")
-    except TextRefused as refused:
-        raise _Bad(column, _without_field(refused)) from None
-
-
-def _without_field(refused: TextRefused) -> str:
-    return str(refused).removeprefix("text: ")
-
-
 def _unless_blank(text: str) -> str:
     return "" if is_blank(text) else text
-
-
-def _whole(value: Any, column: str | None, maximum: int) -> int | None:
-    if value is None or value == "":
-        return None
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip(" "), re.ASCII):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
-        raise _Bad(column, f"must be a whole number from 0 to {maximum:,}, not {value!r:.40}.")
-    return value
 
 
 def _flag(value: Any, column: str | None) -> bool:
@@ -376,7 +308,7 @@ def _flag(value: Any, column: str | None) -> bool:
         return bool(value)
     word = value.strip().casefold() if isinstance(value, str) else str(value)
     if word not in _TRUE | _FALSE:
-        raise _Bad(column, f"must be true or false, not {value!r:.40}.")
+        raise CellRefused(column, f"must be true or false, not {value!r:.40}.")
     return word in _TRUE
 
 
@@ -384,17 +316,17 @@ def _format(value: Any, column: str | None) -> str | None:
     word = _line(value, column, 40)
     if word is None or word.casefold() in FORMATS:
         return word and word.casefold()
-    raise _Bad(column, f"must be one of {', '.join(FORMATS)}, not “{word}”.")
+    raise CellRefused(column, f"must be one of {', '.join(FORMATS)}, not “{word}”.")
 
 
 def _line(value: Any, column: str | None, max_length: int) -> str | None:
-    return _text(value, column, max_length).strip() or None
+    return text_of(value, column, max_length).strip() or None
 
 
 def _language(value: Any, column: str | None) -> str | None:
     tag = _line(value, column, 12)
     if tag and not _TAG.fullmatch(tag):
-        raise _Bad(column, f"“{tag}” is no language tag such as en or pt-BR.")
+        raise CellRefused(column, f"“{tag}” is no language tag such as en or pt-BR.")
     return tag
 
 

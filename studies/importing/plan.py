@@ -14,6 +14,7 @@ from ..rows import Problems
 from ..surface import SurfaceProfile, differences_between
 from ..texts import name_key
 from .batches import Gathering
+from .cells import MAX_NUMBER
 from .columns import Entry, OutputCells, PromptCells, excerpt, shown
 from .images import Images
 from .options import Options
@@ -21,7 +22,6 @@ from .report import KEPT_CHANGES, KEPT_EXAMPLES, KEPT_MISSING, Change, Report
 from .standing import NO_EXTRAS, PROFILED_TEXTS, OutputKey, PromptState, Standing, content_digest, digest
 
 FIRST_ROWS = 10
-MAX_SAMPLE = 32_767
 
 
 class Names:
@@ -172,9 +172,9 @@ class Plan:
             return None
         content = content_digest(cells.text, media, cells.is_empty)
         sample = self._sample(system, prompt.index, cells.sample, content)
-        if sample > MAX_SAMPLE:
+        if sample > MAX_NUMBER:
             self.problems.add(
-                entry.row, cells.column, f"{cells.system} has more than {MAX_SAMPLE:,} samples of one prompt."
+                entry.row, cells.column, f"{cells.system} has more than {MAX_NUMBER:,} samples of one prompt."
             )
             return None
         key = (system, prompt.index, sample)

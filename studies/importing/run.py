@@ -15,6 +15,7 @@ from ..archives import Archive, read_zip
 from ..models import AuditEvent, Study
 from ..preparation import prepare
 from ..rows import Rows, read_rows
+from .cells import Records
 from .columns import Entries, known_columns
 from .images import Images
 from .options import Options
@@ -22,7 +23,7 @@ from .pairing import paired
 from .plan import Plan
 from .report import Report
 from .standing import standing_of
-from .writing import Moved, write
+from .writing import Moved, refusal, write
 
 Progress = Callable[[int, int, str], None]
 TOLD_EVERY = 1000
@@ -51,8 +52,8 @@ def import_file(
     """
     check(by, Action.EDIT, study)
     options = options or Options()
-    if study.state != Study.State.DRAFT:
-        raise lifecycle.NotNow("Stimuli can be imported into a draft alone; clone the study.")
+    if words := refusal(study):
+        raise lifecycle.NotNow(words)
     filename = filename or path.name
     report = Report(filename=filename, sha256=sha256_of(path))
     with ExitStack() as stack:
@@ -72,12 +73,13 @@ def import_file(
                 progress(number, 0, f"Reading row {number:,} ({size / 1e6:,.0f} MB)")
         report.rows = entries.count
         plan.finish()
-        _add_notes(study, report, entries)
+        note_reading(study, report, entries, VERB)
+        if study.preparation:
+            report.add_finding("preparation", "The study's declared preparation will be applied to what is imported.")
         if pairing is not None:
             words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without words of its own."
             report.add_finding("pairs", words, pairing.notes(), len(pairing.pairs))
-        if agreed is not None and report.outcome() != agreed:
-            raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
+        check_agreed(report, agreed)
         if is_dry_run or not report.is_sound or not report.has_news:
             return report
         progress(report.rows, report.rows, "Writing")
@@ -103,14 +105,19 @@ def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None
     return None, read_rows(filename, file, known=tuple(known_columns()))
 
 
-def _add_notes(study: Study, report: Report, entries: Entries) -> None:
-    if entries.ignored:
-        report.add_finding("ignored_columns", "Columns that are not imported.", sorted(entries.ignored))
-    if study.preparation:
-        report.add_finding("preparation", "The study's declared preparation will be applied to what is imported.")
-    before = AuditEvent.objects.filter(study=study, verb=VERB, data__sha256=report.sha256).order_by("pk").last()
+def note_reading(study: Study, report: Report, records: Records, verb: str) -> None:
+    """What every importer has to say of a file: columns that it leaves out, and that the file was imported before."""
+    if records.ignored:
+        report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
+    before = AuditEvent.objects.filter(study=study, verb=verb, data__sha256=report.sha256).order_by("pk").last()
     if before:
         report.add_finding("imported_before", f"This very file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
+
+
+def check_agreed(report: Report, agreed: dict[str, Any] | None) -> None:
+    """Raises Moved where a confirmation would do something else than the dry run that was agreed to."""
+    if agreed is not None and report.outcome() != agreed:
+        raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
 
 
 def sha256_of(path: Path) -> str:

@@ -15,7 +15,7 @@ from .options import Options
 from .report import Report
 from .run import Progress, import_file, no_progress
 from .uploads import Upload
-from .writing import Moved
+from .writing import Moved, refusal
 
 KIND = "import"
 SMALL_BYTES = 2 * 1024 * 1024
@@ -39,11 +39,7 @@ def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None
     return import_file(study, path, options=Options.from_json(options), **how)
 
 
-def no_draft(study: Study) -> str:
-    return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
-
-
-IMPORTERS = {"stimuli": Importer(read_stimuli, no_draft, "import")}
+IMPORTERS = {"stimuli": Importer(read_stimuli, refusal, "import")}
 
 
 def importer_of(upload: Upload) -> Importer:

@@ -24,11 +24,16 @@ class Moved(NotNow):
     """The study was changed since the file was looked at."""
 
 
+def refusal(study: Study) -> str:
+    """Why stimuli cannot be imported into the study now; '' where they can."""
+    return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
+
+
 def write(plan: Plan) -> None:
     """Replay the plan's journal, in the caller's transaction. Raises Moved where the study is no longer what was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
-    if study.state != Study.State.DRAFT:
-        raise lifecycle.NotNow("Stimuli can be imported into a draft alone; clone the study.")
+    if words := refusal(study):
+        raise lifecycle.NotNow(words)
     if standing_of(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
         raise Moved("The study was changed while the file was being read. Look at the file once more.")
     try:

@@ -30,8 +30,9 @@ AREAS = {
 
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
-    "Problem": 0, "Next": 2, "NotNow": 0, "PoolSpent": 0, "SharesRefused": 0, "Moved": 0, "Unreadable": 1, "BadJson": 0, "_BadLine": 0, "_Bad": 1,
-    "_Fault": 0, "fault": 0, "Wrong": 1, "Refused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
+    "Problem": 0, "Next": 2, "NotNow": 0, "PoolSpent": 0, "SharesRefused": 0, "Moved": 0, "Unreadable": 1, "BadJson": 0, "_BadLine": 0,
+    "CellRefused": 1, "StimulusLayout": 2, "AnswerLayout": 2,
+    "_Fault": 0, "fault": 0, "Refused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
     "say": 1, "_wrong": 1,
 }  # fmt: skip
@@ -150,8 +151,6 @@ class _Module:
             return self._assigned(node.id, scope, seen | {node.id})
         if isinstance(node, ast.Attribute) and node.attr.isupper():  # a constant of another module
             return _constants_elsewhere().get(node.attr, [GAP])
-        if isinstance(node, ast.Attribute) and node.attr == "problem":  # of a layout of columns
-            return self._assigned(node.attr, self.tree, seen | {node.attr})
         if isinstance(node, ast.Call):
             return self._called(node, scope, seen)
         return [GAP]

@@ -493,7 +493,7 @@ LINES = {
         ("has the same name as “A.png” but for case", FILE, archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"}))),
         ("is neither a table nor a PNG, JPEG, WebP or GIF", FILE, archive(lambda: zipped({"t.csv": "a", "b.exe": "b"}))),
     ],
-    f"{COLUMNS}:__iter__": [
+    f"{COLUMNS}:layout_of": [
         ("both shapes are mixed", "either a system and a text", bad("mixed shapes")),
         ("no column text, image or is_empty beside the system", "the columns found are", bad("no text column")),
         ("no column prompt_key (or key)", "the columns found are", bad("no header")),
@@ -521,7 +521,7 @@ LINES = {
         ("is missing: the file was said to hold ready-made batches", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
-    f"{COLUMNS}:_whole": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))],
+    "studies/importing/cells:number_of": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))],
     f"{COLUMNS}:_flag": [("must be true or false, not 'maybe'", "must be true or false", bad("flag odd"))],
     f"{COLUMNS}:_format": [("must be one of plain, markdown, turns, not “html”", "must be one of", bad("format unknown"))],
     f"{COLUMNS}:_language": [
@@ -605,14 +605,16 @@ LINES = {
         ("Ready-made batches hold nothing for a section that shows items. b: nothing in section 2", NOTHING, batches([wide("b", "p1", ada="a", bo="b") | {"section": 1}], two_sections)),
     ],
     "studies/importing/run:import_file": [
-        ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
         ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
-        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_since_looked),
+        ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
         ("The declared preparation changed", NOTHING, file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True)),
     ],
-    "studies/importing/run:_add_notes": [
+    "studies/importing/run:check_agreed": [
+        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_since_looked),
+        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
+    ],
+    "studies/importing/run:note_reading": [
         ("Columns that are not imported. extra", NOTHING, file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
-        ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
         ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
     "studies/importing/uploads:keep": [
@@ -622,11 +624,12 @@ LINES = {
     "studies/importing/work:_check": [("The uploaded file is no longer here", "Upload it once more", gone(False))],
     "studies/importing/work:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
     "studies/importing/writing:write": [
+        ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
         ("Stimuli can be imported into a draft alone", "clone the study", launched_meanwhile(table([long("new", "alpha", "One.")]))),
         ("The study was changed while the file was being read", "Look at the file once more", moved_while_read(GOOD)),
         ("The study was changed while the file was being written", "Look at the file once more", moved_while_written(GOOD)),
     ],
-    f"{ANSWERS}/columns:__iter__": [
+    f"{ANSWERS}/columns:_layout": [
         ("there is no column “worker”, which was said to be annotator", FILE, answers(ONE, columns={"annotator": "worker"})),
         ("no column annotator; the columns found are: who, prompt_key", "write its name under “Columns that have other names in the file”", answers("who,prompt_key,chosen\nw,p001,alpha\n")),
         ("no column holds an answer", "write its name under “Columns that have other names in the file”", answers("annotator,prompt_key,naturalness\nw,p001,4\n")),
@@ -638,7 +641,6 @@ LINES = {
         ("one system is said to stand in two places", FILE, answers(SAID + "w,p002,alpha,alpha,alpha\n")),
     ],
     f"{ANSWERS}/columns:_value": [("must be a number, not 'high'", "must be a number", answers(RATED + "w,p002,alpha,high\n", make=rating_draft))],
-    f"{ANSWERS}/columns:_whole": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", answers("annotator,prompt_key,section,chosen\nw,p002,x,alpha\n"))],
     f"{ANSWERS}/columns:_time": [
         ("must be a time such as 2026-11-21T10:00:00Z, not 'noon'", "such as", answers("annotator,prompt_key,chosen,time\nw,p002,alpha,noon\n")),
         ("lies in the future: '2999-01-01'", FILE, answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2999-01-01\n")),
@@ -657,10 +659,6 @@ LINES = {
         ("never stand beside those that a study still collects", "clone it", lambda: _answered(builders.choice_study(), ONE)),
         ("The study has answers of its own", "clone it", lambda: _answered(with_own_answers(), ONE)),
         ("The study is not ready: Section 1, question better: There is no scale 'stars'", "not ready", answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"}))),
-        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
-    ],
-    f"{ANSWERS}/run:_rows": [
-        ("Columns that are not imported. extra", NOTHING, answers("annotator,prompt_key,shown:A,shown:B,chosen,extra\nw1,p002,alpha,beta,beta,x\n")),
     ],
     f"{ANSWERS}/run:_count": [
         ("“w1” is stored with another answer to this", FILE, answers(SAID + "w1,p002,alpha,beta,alpha\n", answered_before(ONE))),
@@ -671,7 +669,6 @@ LINES = {
         ("1 times do not say how far from UTC they are; they are read as UTC", NOTHING, answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2021-05-17T15:52:44\n")),
         ("The file has no times", NOTHING, answers(ONE)),
         ("The file does not say what stood where", NOTHING, answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
-        ("This very file was imported on", NOTHING, answers(ONE, answered_before(ONE))),
     ],
     f"{ANSWERS}/sittings:_arm": [
         ("must say in which arm “w1” was; the arms are all, second", "must say in which arm", answers(ONE, second_arm)),
@@ -762,11 +759,11 @@ def _many_members():
 def _many_samples():
     from studies.importing import plan
 
-    most, plan.MAX_SAMPLE = plan.MAX_SAMPLE, 0
+    most, plan.MAX_NUMBER = plan.MAX_NUMBER, 0
     try:
         shown = file(HEAD.replace("text\n", "text,sample\n") + "p1,P,ada,a,1\n")()
     finally:
-        plan.MAX_SAMPLE = most
+        plan.MAX_NUMBER = most
     return [Shown(one.text.replace("more than 0 samples", "more than 32,767 samples")) for one in shown]
 
 
