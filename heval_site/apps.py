@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.core.checks import Tags, register
 
 
 class HevalAdminConfig(AdminConfig):
@@ -13,6 +14,7 @@ class HevalSiteConfig(AppConfig):
     verbose_name = "heval"
 
     def ready(self):
-        from . import broker
+        from . import broker, preparing
 
         broker.connect()
+        register(preparing.check_age, Tags.database)

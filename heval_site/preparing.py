@@ -5,20 +5,29 @@ import socket
 import sys
 
 from django.conf import settings
-from django.core.management import call_command
+from django.core.checks import Error
+from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 LOCK = 0x6865766C  # of our own among PostgreSQL's advisory locks: two containers that start at once migrate in turn
 
 
+TOO_OLD = (
+    "This database was made by a version before 0.1.0, and was not upgraded to the last of them. Check out the commit be16bda of heval, run "
+    "“heval prepare” there, then run this version again."
+)  # fmt: skip
+
+
 def prepare(verbosity: int = 0) -> None:
-    """Apply the migrations and make the cache table and the media folder."""
+    """Apply the migrations and make the cache table and the media folder. Raises CommandError for a database that is too old."""
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
     try:
         # Django's own migrate takes half a second to find that there is nothing to do.
+        if is_too_old():
+            raise CommandError(TOO_OLD)
         if verbosity or not is_prepared():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
@@ -31,7 +40,21 @@ def is_prepared() -> bool:
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return not is_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def is_too_old() -> bool:
+    """Whether some of the migrations were applied that a later one replaces, and some of them were not."""
+    from django.db.migrations.loader import MigrationLoader
+
+    loader = MigrationLoader(connection)
+    found = [[key in loader.applied_migrations for key in one.replaces] for one in loader.disk_migrations.values()]
+    return any(any(applied) and not all(applied) for applied in found)
+
+
+def check_age(app_configs, databases, **options):
+    """Asked by ``migrate``, which would fail in words for nobody."""
+    return [Error(TOO_OLD)] if databases and is_too_old() else []
 
 
 def take_place():

@@ -80,7 +80,7 @@ def door():
 
 
 def ended() -> None:
-    import_module("annotators.migrations.0014_mechanical_turk_is_told_nothing_more").end(apps, None)
+    import_module("annotators.migrations.0005_mechanical_turk_is_told_nothing_more").end(apps, None)
 
 
 def payments() -> list[tuple]:

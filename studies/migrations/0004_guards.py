@@ -12,7 +12,8 @@ OF_BATCH = "SELECT study_id FROM studies_batch WHERE id = {row}.batch_id"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("studies", "0001_a_study_has_a_design")]
+    replaces = [("studies", "0002_a_launched_design_does_not_change")]
+    dependencies = [("studies", "0003_audit_and_jobs")]
     operations = [
         append_only("studies_design"),
         append_only("studies_auditevent"),

@@ -21,7 +21,7 @@ def end(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("annotators", "0013_images_that_were_not_seen"),
+        ("annotators", "0004_guards"),
     ]
 
     operations = [

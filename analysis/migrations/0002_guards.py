@@ -1,0 +1,18 @@
+"""PostgreSQL keeps analyses and their figures, samples, their coders and every coding as they were given."""
+
+from django.db import migrations
+
+from studies.triggers import append_only
+
+
+class Migration(migrations.Migration):
+    replaces = [("analysis", "0002_analyses_are_append_only"), ("analysis", "0003_explanations_are_coded")]
+    dependencies = [("analysis", "0001_analyses_and_codings")]
+    operations = [
+        append_only("analysis_analysisrun"),
+        append_only("analysis_figure"),
+        append_only("analysis_codingsample"),
+        append_only("analysis_codingseat"),
+        append_only("analysis_codingitem"),
+        append_only("analysis_coding"),
+    ]

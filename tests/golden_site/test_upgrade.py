@@ -1,0 +1,194 @@
+"""A filled database that older code wrote is upgraded without loss, and has then the same schema as a new one."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, lacking
+
+from .stored import SECRETS, into_postgres, into_sqlite, scratch
+
+# What Django itself writes down while it migrates.
+DJANGOS = {"django_migrations", "django_content_type", "auth_permission"}
+# Tables whose rows a later migration changes, and columns (table, column) that one gave up, with the reason.
+CHANGED: dict[str, str] = {
+    "annotators_panelorder": "orders to Mechanical Turk are cancelled or unclear",
+    "annotators_panelsecret": "keys of Amazon accounts are deleted",
+}
+GONE: dict[tuple[str, str], str] = {}
+Rows = dict[str, tuple[list[str], list[tuple]]]
+
+
+def heval(*words: str, home: Path, url: str = "", fails: bool = False) -> str:
+    """The product's own command, in a process of its own; gives what it said."""
+    environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(home), **SECRETS}
+    if url:
+        environment |= {"DATABASE_URL": url, "SITE_URL": "http://127.0.0.1:8000", "ALLOWED_HOSTS": "127.0.0.1"}
+    command = [sys.executable, "-m", "heval_site.cli", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert bool(done.returncode) == fails, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def is_kept(before: Rows, after: Rows) -> None:
+    """Every row of every table, in every column that is still there."""
+    assert sum(len(rows) for _, rows in before.values()) > 20_000
+    for table in before.keys() - DJANGOS - CHANGED.keys():
+        columns, rows = before[table]
+        assert table in after, table
+        known, there = after[table]
+        assert {(table, column) for column in columns if column not in known} <= GONE.keys()
+        kept = [column for column in columns if column in known]
+
+        def of(names, rows, kept=kept):
+            places = [names.index(column) for column in kept]
+            return sorted(repr([row[place] for place in places]) for row in rows)
+
+        assert of(columns, rows) == of(known, there), table
+
+
+# SQLite
+
+
+def in_sqlite(database: Path) -> Rows:
+    with sqlite3.connect(database) as connection:
+        found = {}
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        ):
+            cursor = connection.execute(f'SELECT * FROM "{table}"')
+            found[table] = ([column[0] for column in cursor.description], cursor.fetchall())
+        return found
+
+
+def made_in_sqlite(database: Path) -> dict[str, tuple]:
+    """How tables and indexes are made. A column that was altered is moved to the end, so order says nothing."""
+    with sqlite3.connect(database) as connection:
+        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    found = {}
+    for name, sql in made:
+        head, _, body = sql.partition("(")
+        parts, depth, part = [], 0, ""
+        for sign in body:
+            depth += {"(": 1, ")": -1}.get(sign, 0)
+            if depth < 0 or (sign == "," and not depth):
+                parts.append(part.strip())
+                part = ""
+            else:
+                part += sign
+        found[name] = (head, sorted([*parts, part]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory) -> Path:
+    home = tmp_path_factory.mktemp("upgraded")
+    into_sqlite(home / "heval.sqlite3")
+    heval("prepare", home=home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory) -> Path:
+    home = tmp_path_factory.mktemp("new")
+    heval("prepare", home=home)
+    return home
+
+
+def test_sqlite_keeps_every_row(upgraded, tmp_path):
+    into_sqlite(tmp_path / "before.sqlite3")
+    is_kept(in_sqlite(tmp_path / "before.sqlite3"), in_sqlite(upgraded / "heval.sqlite3"))
+    heval("migrate", "--check", home=upgraded)
+
+
+def test_sqlite_is_made_like_a_new_one(upgraded, new):
+    assert made_in_sqlite(upgraded / "heval.sqlite3") == made_in_sqlite(new / "heval.sqlite3")
+
+
+def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
+    database = tmp_path / "heval.sqlite3"
+    into_sqlite(database)
+    for words, where in (
+        ("prepare", "app = 'annotators' AND name LIKE '0013%'"),
+        ("migrate", "app = 'studies' AND name > '0004'"),
+        ("prepare", "app = 'analysis' AND name LIKE '0004%'"),
+    ):
+        with sqlite3.connect(database) as connection:
+            assert connection.execute(f"DELETE FROM django_migrations WHERE {where}").rowcount
+        before = in_sqlite(database)
+        assert "made by a version before 0.1.0" in heval(words, home=tmp_path, fails=True)
+        assert in_sqlite(database) == before
+
+
+def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, new):
+    heval("migrate", "studies", "0001", home=tmp_path)
+    heval("migrate", "annotators", "0002", home=tmp_path)
+    heval("prepare", home=tmp_path)
+    assert made_in_sqlite(tmp_path / "heval.sqlite3") == made_in_sqlite(new / "heval.sqlite3")
+
+
+# PostgreSQL
+
+
+def in_postgres(url: str) -> Rows:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        found = {}
+        for (table,) in tables:
+            cursor = connection.execute(f'SELECT * FROM "{table}"')
+            found[table] = ([column.name for column in cursor.description], cursor.fetchall())
+        return found
+
+
+def made_in_postgres(url: str) -> str:
+    if not shutil.which("pg_dump"):
+        lacking("pg_dump is not installed")
+    command = ["pg_dump", "--schema-only", "--no-owner", "--no-privileges", url]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return "\n".join(line for line in said.splitlines() if not line.startswith(("\\", "--")))
+
+
+def restored(made: str, server: str, name: str) -> str:
+    """Dumped once more from a database that the dump made: PostgreSQL writes a list in a constraint otherwise after that."""
+    import psycopg
+
+    with scratch(server, name) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(made)
+        # It was made before an appeal's rejection could be nobody's. Where ``rejected_by`` is null both say yes.
+        return re.sub(
+            r"(answered_by_id = rejected_by_id.*) AND \(rejected_by_id IS NOT NULL\)", r"\1", made_in_postgres(url)
+        )
+
+
+@pytest.mark.only_on("postgresql")
+@pytest.mark.postgres
+@pytest.mark.django_db
+def test_postgresql_keeps_every_row_and_is_made_like_a_new_one(tmp_path, postgres_url):
+    import psycopg
+
+    with scratch(postgres_url, "upgraded") as old, scratch(postgres_url, "new") as new:
+        into_postgres(old)
+        before = in_postgres(old)
+        for url in (old, new):
+            heval("prepare", home=tmp_path, url=url)
+            heval("migrate", "--check", home=tmp_path, url=url)
+        is_kept(before, in_postgres(old))
+        assert restored(made_in_postgres(old), postgres_url, "a") == restored(made_in_postgres(new), postgres_url, "b")
+        with psycopg.connect(old) as connection:
+            with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="annotators_response is append-only"):
+                connection.execute("UPDATE annotators_response SET value = 1")
+            connection.rollback()
+            with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="a launched study's studies_arm"):
+                connection.execute("UPDATE studies_arm SET name = name || 'x'")
+            connection.rollback()
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute("UPDATE studies_batch SET claimed = wanted + 1")
