@@ -50,7 +50,6 @@ def fill(folder: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copytree(settings.MEDIA_ROOT, folder / "media")
     shutil.move(home / "heval.sqlite3", folder / "heval.sqlite3")
-    shutil.rmtree(home)
     return folder / "heval.sqlite3"
 
 

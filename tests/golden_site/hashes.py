@@ -188,16 +188,17 @@ def of_database(database: str = "", titles: Sequence[str] = ()) -> dict[str, dic
     if database.startswith("postgres"):
         with scratch(database, "golden") as url:
             into_postgres(url)
-            return _migrated_reports(at_site(url), titles)
+            at_site(url)
+            return _migrated_reports(titles)
     home = at_site()
     if database:
         shutil.copy(database, home / "heval.sqlite3")
     else:
         into_sqlite(home / "heval.sqlite3")
-    return _migrated_reports(home, titles)
+    return _migrated_reports(titles)
 
 
-def _migrated_reports(home: Path, titles: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _migrated_reports(titles: Sequence[str]) -> dict[str, dict[str, Any]]:
     from django.core.management import call_command
     from django.db import connections
 
@@ -206,7 +207,6 @@ def _migrated_reports(home: Path, titles: Sequence[str]) -> dict[str, dict[str, 
         return reports(titles)
     finally:
         connections.close_all()
-        shutil.rmtree(home)
 
 
 def main() -> int:

@@ -1,7 +1,9 @@
 """The stored site: packed for the repository, and unpacked into a SQLite file or a PostgreSQL database as it was when it was stored."""
 
+import atexit
 import lzma
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -59,7 +61,8 @@ def scratch(server: str, name: str) -> Iterator[str]:
 
 
 def at_site(url: str = "") -> Path:
-    """Set Django up for the stored site: in a home of its own, or in the PostgreSQL database at ``url``. Gives the home.
+    """Set Django up for the stored site: in a home of its own, or in the PostgreSQL database at ``url``. Gives the home, which goes with
+    the process.
 
     Nothing of ours may have been imported before, ``tests.environment`` excepted.
     """
@@ -67,6 +70,7 @@ def at_site(url: str = "") -> Path:
     import tests.environment  # noqa: F401 - clears what this machine has set, so that the keys below hold
 
     home = Path(tempfile.mkdtemp(prefix="heval-golden-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     os.environ |= SECRETS | {"HEVAL_HOME": str(home), "DJANGO_SETTINGS_MODULE": "tests.settings"}
     import django
 
