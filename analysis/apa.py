@@ -4,9 +4,14 @@ What cannot exceed 1 (probabilities, p, alpha) has no leading zero; p is exact t
 number is a dash.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import TYPE_CHECKING
+
+from .cells import ends
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate, HypothesisTest
 
 UNDEFINED = "–"
 MINUS = "−"
@@ -80,13 +85,13 @@ def number_of_digits(values: Sequence[float | None], digits: int, most: int = 6)
     return digits
 
 
-def in_words(estimate: float | None, ends: Sequence[float] | None, kind: str = "percent") -> tuple[str, str, str]:
+def in_words(estimate: float | None, between: Sequence[float] | None, kind: str = "percent") -> tuple[str, str, str]:
     """An estimate and the ends of its interval as a sentence prints them: all with as many decimals as are needed to tell them apart.
 
     >>> in_words(0.552, [0.551, 0.554]), in_words(0.62, [0.5, 0.7]), in_words(1.2, None, "number")
     (('55.2 %', '55.1 %', '55.4 %'), ('62 %', '50 %', '70 %'), ('1.20', '–', '–'))
     """
-    values = [estimate, *(ends or (None, None))]
+    values = [estimate, *(between or (None, None))]
     if kind == "percent":
         digits = number_of_digits([None if value is None else 100 * value for value in values], 0)
         printed = [percent(value, digits) for value in values]
@@ -118,17 +123,17 @@ def equation(name: str, printed: str) -> str:
     return f"{name} {printed}" if printed[:1] in "<>" else f"{name} = {printed}"
 
 
-def interval(ends: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
+def interval(between: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
     """[low, high] in brackets, with more decimals where the two ends would be printed alike.
 
     >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None), interval([0.551, 0.554])
     ('[.57, .69]', '[−1.00, 0.50]', '–', '[.551, .554]')
     """
-    if ends is None:
+    if between is None:
         return UNDEFINED
     one = proportion if kind == "proportion" else number
-    digits = number_of_digits(ends, digits)
-    return f"[{one(ends[0], digits)}, {one(ends[1], digits)}]"
+    digits = number_of_digits(between, digits)
+    return f"[{one(between[0], digits)}, {one(between[1], digits)}]"
 
 
 def degrees(value: float | None) -> str:
@@ -142,33 +147,27 @@ def degrees(value: float | None) -> str:
     return f"{value:.0f}" if abs(value - round(value)) < 1e-9 else f"{value:.1f}"
 
 
-def ends_of(estimate: Mapping[str, Any] | None) -> list[float] | None:
-    """[low, high] of an envelope, None where it has no interval."""
-    found = (estimate or {}).get("interval")
-    return None if not found or found["low"] is None or found["high"] is None else [found["low"], found["high"]]
+def level_of(estimate: "Estimate") -> str:
+    """The level at which an estimate's interval holds, as a reader sees it; '' where it has none."""
+    return f"{100 * estimate.interval.level:g} %" if estimate.interval and ends(estimate) else ""
 
 
-def level_of(estimate: Mapping[str, Any]) -> str:
-    """The level at which an envelope's interval holds, as a reader sees it; '' where it has none."""
-    return f"{100 * estimate['interval']['level']:g} %" if ends_of(estimate) else ""
-
-
-def statistic(test: Mapping[str, Any]) -> str:
-    """t(89) = 6.30, or the name of the test where the statistic has no letter."""
-    letter = NAMES.get(test["name"])
-    if letter is None or test["statistic"] is None:
+def statistic(test: "HypothesisTest") -> str:
+    """t(89) = 6.30, or nothing where the statistic has no letter."""
+    letter = NAMES.get(test.name)
+    if letter is None or test.statistic is None:
         return ""
-    df = degrees(test["df"])
-    return f"{letter}({df}) = {number(test['statistic'])}" if df else f"{letter} = {number(test['statistic'])}"
+    df = degrees(test.df)
+    return f"{letter}({df}) = {number(test.statistic)}" if df else f"{letter} = {number(test.statistic)}"
 
 
-def tested(test: Mapping[str, Any] | None) -> str:
+def tested(test: "HypothesisTest | None") -> str:
     """The p-value of a test, adjusted where it was, and named so."""
     if test is None:
         return ""
-    if test.get("pvalue_adjusted") is not None and test["adjust"] != "none":
-        return equation(ADJUSTED[test["adjust"]][0], pvalue(test["pvalue_adjusted"]))
-    return equation("p", pvalue(test["pvalue"]))
+    if test.pvalue_adjusted is not None and test.adjust is not None and test.adjust != "none":
+        return equation(ADJUSTED[test.adjust][0], pvalue(test.pvalue_adjusted))
+    return equation("p", pvalue(test.pvalue))
 
 
 def units(n: int, unit: str) -> str:
@@ -181,19 +180,17 @@ def units(n: int, unit: str) -> str:
     return f"n = {n} {plural}"
 
 
-def result(estimate: Mapping[str, Any], symbol: str, kind: str = "proportion") -> str:
-    """An envelope in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
+def result(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
+    """An estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
     one = proportion if kind == "proportion" else number
-    ends = ends_of(estimate)
-    digits = number_of_digits([estimate["estimate"], *(ends or ())], 2)
-    parts = [equation(symbol, one(estimate["estimate"], digits))]
-    if ends:
-        parts.append(f"{100 * estimate['interval']['level']:g}% CI {interval(ends, kind, digits)}")
-    test = estimate["test"]
-    if test:
-        parts += [part for part in (statistic(test), tested(test)) if part]
-    effect = estimate["effect"]
-    if effect and effect["value"] is not None:
-        parts.append(equation("d", number(effect["value"])))
-    parts.append(units(estimate["n"], estimate["unit"]))
+    between = ends(estimate)
+    digits = number_of_digits([estimate.estimate, *(between or ())], 2)
+    parts = [equation(symbol, one(estimate.estimate, digits))]
+    if estimate.interval and between:
+        parts.append(f"{100 * estimate.interval.level:g}% CI {interval(between, kind, digits)}")
+    if estimate.test:
+        parts += [part for part in (statistic(estimate.test), tested(estimate.test)) if part]
+    if estimate.effect:
+        parts.append(equation("d", number(estimate.effect.value)))
+    parts.append(units(estimate.n, estimate.unit))
     return ", ".join(parts)

@@ -1,35 +1,64 @@
-"""What tables and figures of several protocols are filled with."""
+"""What tables, figures and sentences are filled with: the parts of an estimate, and what it says of an expectation."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from .comparisons import NOT_PLANNED
 
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
 
-def plain(names: Sequence[str]) -> list[str]:
-    """Names as heads of columns, without the signs that part columns."""
-    return [name.replace("|", "/").replace(";", ",") for name in names]
-
-
-def ends(estimate: Any) -> list[float] | None:
-    """The interval of an estimate; None where there is none, or no estimate."""
-    return [estimate.interval.low, estimate.interval.high] if estimate and estimate.interval else None
+EXPECTED_WORDS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
-def pvalue(estimate: Any) -> float | None:
-    """The p value of an estimate, adjusted within its family where it has one."""
+def ends(estimate: "Estimate | None") -> list[float] | None:
+    """The interval of an estimate; None where there is none, or no estimate, or an end that is not finite."""
+    if estimate is None or estimate.interval is None:
+        return None
+    found = [estimate.interval.low, estimate.interval.high]
+    return found if all(map(math.isfinite, found)) else None
+
+
+def pvalue(estimate: "Estimate | None") -> float | None:
+    """The p-value of an estimate, adjusted within its family where it has one."""
     if estimate is None or estimate.test is None:
         return None
     return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
 
-def point(estimate: Any, label: str, series: str) -> dict[str, Any]:
-    """A row of a figure of intervals."""
-    low, high = ends(estimate) or (None, None)
-    return {
-        "label": label, "series": series, "estimate": estimate.estimate, "n": estimate.n, "unit": estimate.unit, "low": low,
-        "high": high,
-    }  # fmt: skip
+def stars(estimate: "Estimate | None") -> str:
+    return (estimate and estimate.test and estimate.test.stars) or ""
+
+
+def verdict(estimate: "Estimate") -> str:
+    """What a tested estimate allows one to say, in words."""
+    return str(estimate.detail.get("verdict") or "inconclusive").replace("_", " ") if estimate.test else ""
+
+
+def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
+    """The comparison that an estimate is about; nothing where it is about none."""
+    return estimate.settings.get("contrast") or {}
+
+
+def label(estimate: "Estimate", is_long: bool = False) -> str:
+    """x > y, with what else tells its comparison from others of the study."""
+    contrast = contrast_of(estimate)
+    text = f"{contrast['x']} > {contrast['y']}"
+    if contrast.get("criterion"):
+        text += f", {contrast['criterion']}"
+    return text + (f" (section {contrast['section']})" if is_long else "")
+
+
+def sides_of(estimate: "Estimate") -> tuple[str, str, str]:
+    """x and y of its comparison, and " on" the criterion, where there is one, for sentences."""
+    contrast = contrast_of(estimate)
+    return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
+
+
+def are_of_several_sections(estimates: Iterable["Estimate"]) -> bool:
+    """Whether they are of more sections than one, so that each must say of which."""
+    return len({contrast_of(one)["section"] for one in estimates}) > 1
 
 
 def role(contrast: Mapping[str, Any]) -> str:
@@ -37,6 +66,26 @@ def role(contrast: Mapping[str, Any]) -> str:
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
-def placed(one: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A table or figure whose title says, where several have the same, which section it is about."""
-    return {**one, "title": f"{one['title']}{where}"}
+def found_direction(estimate: "Estimate | None", null: float, is_paper: bool = False) -> str:
+    """What was found: >, <, ~ (equivalent; in the paper's way of counting, not significant) or ? (open), '' without data."""
+    if estimate is None or estimate.estimate is None:
+        return ""
+    side = ">" if estimate.estimate > null else "<"
+    if is_paper:
+        if estimate.test is None:
+            return "?"
+        return side if estimate.test.stars else "~"
+    if estimate.detail.get("verdict") in ("different", "different_but_trivial"):
+        return side
+    return "~" if estimate.detail.get("verdict") == "equivalent" else "?"
+
+
+def recovered(expected: str, found: str) -> str:
+    """Whether what was expected was found."""
+    if not expected or not found:
+        return ""
+    if found == expected:
+        return "recovered"
+    if found == "?" or (found == "~" and expected != "~"):
+        return "not shown"
+    return "contradicted"

@@ -4,80 +4,69 @@ The recommended estimates take all versions together. Whether the amendment move
 versions before; nobody is judged by it, so it has no tests and belongs to no family.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from . import apa
-from .tables import Table, contrast_of, estimates_of, label_of, table
+from .blocks import Block, Conclusion
+from .cells import contrast_of, ends, label
+from .tables import Table, table
 
-Envelope = Mapping[str, Any]
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
 NAME = "design.newest"
 NOTHING = "nothing could be estimated from the newest version alone"
 TITLE = "The result without earlier versions of the design"
-# Where protocols without words of their own (``settings["words"]``) say what a planned comparison comes to.
-LEADS = {"spa.pairs": "P[x > y]", "rating.superiority": "P(x rated higher)", "choice.preference": "P(x chosen)"}
 
 
-def is_amended(design_versions: Iterable[Any]) -> bool:
-    """Whether answers of more versions of the design than one are there. Missing ones (NaN) are none."""
-    return len({version for version in design_versions if version == version}) > 1
-
-
-def blocks(whole: Sequence[Mapping[str, Any]], newest: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What ``newest`` has for each planned comparison of ``whole``, both the blocks of an analysis as plain JSON; none where
-    nothing was planned. ``detail["all_versions"]`` holds the estimate and the n that it stands beside."""
-    latest = {_key(name, one): one for name, one in _planned(newest)}
+def newest_blocks(whole: Sequence[Block], newest: Sequence[Block]) -> list[Block]:
+    """What ``newest`` has for each comparison that ``whole`` concludes from; none where nothing was planned.
+    ``detail["all_versions"]`` holds the estimate and the n that it stands beside."""
+    latest = {_key(name, one): one.estimate for name, one in _concluded(newest)}
     found = []
-    for name, one in _planned(whole):
-        words = one["settings"].get("words")
+    for name, one in _concluded(whole):
+        before = one.estimate
         # Told too where nobody of the newest version was asked, or where their analysis failed (which is among the problems).
-        mine = latest.get(_key(name, one)) or {
-            **one, "status": "no_data", "reason": NOTHING, "estimate": None, "interval": None, "n": 0, "n_clusters": None, "n_rows": 0,
-        }  # fmt: skip
+        mine = latest.get(_key(name, one)) or replace(
+            before, status="no_data", reason=NOTHING, estimate=None, interval=None, test=None, n=0, n_clusters=None, n_rows=0
+        )
         found.append(
-            {
-                **mine, "analysis": NAME, "estimand": f"{mine['estimand']}, from those who answered the newest version of the design",
-                "test": None, "effect": None, "sensitivity": [], "warnings": [],
-                "settings": {"contrast": contrast_of(one), "symbol": words["symbol"] if words else LEADS[name]},
-                "detail": {"all_versions": {"estimate": one["estimate"], "n": one["n"]}},
-            }
+            replace(
+                mine, analysis=NAME, estimand=f"{mine.estimand}, from those who answered the newest version of the design",
+                test=None, effect=None, sensitivity=(), warnings=(),
+                settings={"contrast": contrast_of(before), "symbol": one.wording.symbol},
+                detail={"all_versions": {"estimate": before.estimate, "n": before.n}},
+            )
         )  # fmt: skip
     if not found:
         return []
-    return [
-        {
-            "name": NAME, "title": TITLE, "mode": "recommended", "note": "Set beside the whole, not judged: no tests.",
-            "estimates": found, "tables": [], "series": [], "verdict": None, "warnings": [],
-        }
-    ]  # fmt: skip
+    note = "Set beside the whole, not judged: no tests."
+    return [Block(NAME, TITLE, "recommended", estimates=tuple(found), tables=[_table(found)], note=note)]
 
 
-def _planned(blocks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Envelope]]:
-    """(block's name, estimate) of what the report's sentences are about."""
-    for one in blocks:
-        for estimate in one["estimates"] if one["mode"] == "recommended" else ():
-            is_said = one["name"] in LEADS or estimate["settings"].get("words")
-            if is_said and contrast_of(estimate).get("is_planned"):
-                yield one["name"], estimate
+def _concluded(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
+    """(block's name, what it concludes)."""
+    return ((block.name, one) for block in blocks for one in block.conclusions)
 
 
-def _key(name: str, estimate: Envelope) -> tuple[Any, ...]:
-    contrast = contrast_of(estimate)
-    return name, contrast.get("section"), contrast["key"], estimate["settings"].get("key")
+def _key(name: str, one: Conclusion) -> tuple[Any, ...]:
+    return name, contrast_of(one.estimate)["section"], one.name
 
 
-def newest_table(blocks: Sequence[Mapping[str, Any]]) -> Table | None:
+def _table(found: Iterable["Estimate"]) -> Table:
     """Each planned comparison from all versions and from the newest alone."""
     rows = [
         {
-            "contrast": label_of(contrast_of(one), True), "what": one["settings"]["symbol"],
-            "all": one["detail"]["all_versions"]["estimate"], "all_n": one["detail"]["all_versions"]["n"], "newest": one["estimate"],
-            "interval": apa.ends_of(one), "n": one["n"], "unit": one["unit"], "reason": one["reason"],
+            "contrast": label(one, True), "what": one.settings["symbol"], "all": one.detail["all_versions"]["estimate"],
+            "all_n": one.detail["all_versions"]["n"], "newest": one.estimate, "interval": ends(one), "n": one.n, "unit": one.unit,
+            "reason": one.reason,
         }
-        for one in estimates_of(blocks, NAME)
+        for one in found
     ]  # fmt: skip
-    columns = (
+    return table(
+        "versions", TITLE,
         "contrast|Comparison|text; what|What|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version alone|fine_number; "
-        "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text"
-    )
-    return table("versions", TITLE, columns, rows, "sure") if rows else None
+        "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text",
+        rows, "sure",
+    )  # fmt: skip

@@ -11,7 +11,8 @@ from studies.access import Action, check
 from studies.models import Job, Study
 
 from .models import AnalysisRun, Figure
-from .report import build_report, checked_parameters
+from .report import build_report
+from .report_parameters import checked_parameters
 
 STEPS = 7  # five of the report, its figures, and storing it
 

@@ -3,167 +3,122 @@
 A p-value is never called the probability of a hypothesis, and the lack of a difference is claimed for equivalence alone.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import apa
-from .tables import contrast_of, estimates_of, found_direction, label_of, pvalue_of, recovered
+from .blocks import Block, Conclusion
+from .cells import contrast_of, ends, found_direction, recovered
 
-Envelope = Mapping[str, Any]
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+ROLES = ("primary", "secondary", "exploratory")
 
 
-def conclusions(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A sentence for each planned comparison: of SPA where it was asked, else of the ratings; primary ones first."""
-    spa = [e for e in estimates_of(blocks, "spa.pairs") if contrast_of(e)["is_planned"]]
-    lead = spa or [e for e in estimates_of(blocks, "rating.superiority") if contrast_of(e)["is_planned"]]
-    is_spa = bool(spa)
-    several = len({contrast_of(e)["section"] for e in lead}) > 1
-    order = {"primary": 0, "secondary": 1, "exploratory": 2}
+def conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """A sentence for each planned comparison, primary ones first."""
+    concluding = {block.name for block in blocks if block.conclusions}
+    said = [(block.name, one) for block in blocks for one in block.conclusions if one.yields_to not in concluding]
+    sections = Counter(name for name, _ in {(name, contrast_of(one.estimate)["section"]) for name, one in said})
     found = []
-    for estimate in sorted(lead, key=lambda e: order[contrast_of(e)["role"]]):
-        contrast = contrast_of(estimate)
-        head, rest = _pair(estimate, is_spa)
-        where = f" (section {contrast['section']})" if several else ""
+    for name, one in sorted(said, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+        estimate, contrast = one.estimate, contrast_of(one.estimate)
+        claim, text = _said(one)
+        outcome = recovered(contrast["expected"], found_direction(estimate, one.null)) if _is_judged(estimate) else ""
         found.append(
             {
-                "contrast": contrast["key"], "role": contrast["role"], "claim": head + where, "text": rest,
-                "apa": _apa(estimate, is_spa), "verdict": estimate["detail"].get("verdict"), "status": estimate["status"],
-                "recovered": recovered(contrast["expected"], found_direction(estimate, 0.5, False)),
+                "contrast": one.name,
+                "role": contrast["role"],
+                "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
+                "text": text + _expectation(one, outcome),
+                "apa": _line(one),
+                "verdict": estimate.detail.get("verdict"),
+                "status": estimate.status,
+                "recovered": outcome,
             }
-        )  # fmt: skip
-    return found + _worded(blocks)
-
-
-def _worded(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Sentences for the planned comparisons of protocols that bring words of their own."""
-    order = {"primary": 0, "secondary": 1, "exploratory": 2}
-    estimates = [
-        estimate
-        for block in blocks
-        if block["mode"] == "recommended"
-        for estimate in block["estimates"]
-        if estimate["settings"].get("words") and contrast_of(estimate).get("is_planned")
-    ]
-    found = []
-    for estimate in sorted(estimates, key=lambda e: order[contrast_of(e)["role"]]):
-        contrast, words, null = contrast_of(estimate), estimate["settings"]["words"], estimate["settings"]["null"]
-        outcome = recovered(contrast["expected"], found_direction(estimate, null, False))
-        claim, text = _claimed(estimate, words, null)
-        meant = {">": words["more"], "<": words["less"], "~": f"{words['same']}."}.get(contrast["expected"], "")
-        found.append(
-            {
-                "contrast": f"{contrast['key']}, {estimate['settings']['key']}", "role": contrast["role"], "claim": claim,
-                "text": text + _expectation(contrast["expected"], outcome, meant, estimate["detail"].get("verdict")),
-                "apa": _line(estimate, words["symbol"], "number") if estimate["estimate"] is not None else "",
-                "verdict": estimate["detail"].get("verdict"), "status": estimate["status"], "recovered": outcome,
-            }
-        )  # fmt: skip
+        )
     return found
 
 
-def _claimed(estimate: Envelope, words: Mapping[str, str], null: float) -> tuple[str, str]:
+def _said(one: Conclusion) -> tuple[str, str]:
     """(what may be claimed, the numbers that it rests on)."""
-    value, contrast = estimate["estimate"], contrast_of(estimate)
-    if value is None:
-        return words["open"], f"Nothing can be estimated: {estimate['reason']}."
-    printed = apa.percent if words["kind"] == "percent" else apa.number
-    ends = apa.ends_of(estimate)
-    level = f"{100 * estimate['interval']['level']:g} %" if ends else ""
-    middle, low, high = apa.in_words(value, ends, words["kind"])
-    numbers = f"{words['what']} is {middle}"
-    numbers += f"; {level} confidence interval {low} to {high}" if ends else ""
-    numbers += f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
-    numbers += f"; {_units(estimate)}.{_apart(estimate)}"
-    if estimate["test"] is None:
-        return words["open"], f"{numbers} No test: {estimate['reason'] or _too_few(estimate)}."
-    verdict = estimate["detail"].get("verdict")
-    margin = f" within ±{printed(contrast['margin'])}" if contrast["margin"] else ""
-    if verdict in ("different", "different_but_trivial"):
-        claim = words["more"] if value > null else words["less"]
-        return (f"{claim[:-1]}, but by less than matters{margin}." if verdict != "different" else claim), numbers
-    if verdict == "equivalent":
-        return f"{words['same']}{margin}.", numbers
-    detectable = estimate["detail"].get("detectable")
-    numbers += " No difference was shown, which is no evidence that there is none."
-    if detectable is not None:
-        numbers += f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
-    return words["open"], numbers
-
-
-def _pair(estimate: Envelope, is_spa: bool) -> tuple[str, str]:
-    """(what it comes to, the numbers that it rests on)."""
-    contrast = contrast_of(estimate)
-    x, y = contrast["x"], contrast["y"]
-    about = f" on {contrast['criterion']}" if contrast["criterion"] else ""
-    value = estimate["estimate"]
-    if value is None:
-        return (
-            f"Nothing can be said of {x} and {y}{about}.",
-            f"{estimate['reason'][:1].upper()}{estimate['reason'][1:]}.",
-        )
-    numbers = _numbers(estimate, x, y, is_spa)
-    if estimate["status"] != "ok" or estimate["test"] is None:
-        why = estimate["reason"] or f"{_too_few(estimate)} for a test"
-        return f"No test was possible for {x} and {y}{about}.", f"{numbers} No test: {why}."
-    verdict = estimate["detail"].get("verdict")
-    better, other = (x, y) if value > 0.5 else (y, x)
-    verb = "was preferred to" if is_spa else "was rated higher than"
-    margin = f"±{apa.percent(contrast['margin'])}".replace(" %", " percentage points") if contrast["margin"] else ""
+    estimate, wording, contrast = one.estimate, one.wording, contrast_of(one.estimate)
+    if estimate.estimate is None:
+        if wording.subject:
+            return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
+        return wording.open, f"Nothing can be estimated: {estimate.reason}."
+    numbers = _numbers(one)
+    if estimate.test is None:
+        claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
+        return claim, f"{numbers} No test: {estimate.reason or f'{_too_few(estimate)} for a test'}."
+    if not _is_judged(estimate):
+        return f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.", numbers + wording.ending
+    verdict = estimate.detail["verdict"]
+    margin = _margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
+    claim = wording.more if estimate.estimate > one.null else wording.less
     if verdict == "different":
-        head = f"{better} {verb} {other}{about}."
-    elif verdict == "different_but_trivial":
-        head = f"{better} {verb} {other}{about}, but by less than matters ({margin})."
-    elif verdict == "equivalent":
-        head = f"{x} and {y} are indistinguishable{about} within {margin}."
+        return claim, numbers + wording.ending
+    if verdict == "different_but_trivial":
+        return f"{claim[:-1]}, but by less than matters ({margin}).", numbers + wording.ending
+    if verdict == "equivalent":
+        return f"{wording.same} within {margin}.", numbers + wording.ending
+    if margin:
+        numbers += f" The data show neither a difference nor equivalence within {margin}."
     else:
-        head = f"It remains open whether {x} or {y} is {'preferred' if is_spa else 'rated higher'}{about}."
-        if margin:
-            numbers += f" The data show neither a difference nor equivalence within {margin}."
-        else:
-            numbers += " No difference was shown, which is no evidence that there is none."
-        detectable = estimate["detail"].get("detectable_difference")
-        if detectable is not None:
-            so_many = "annotators and prompts" if is_apart(estimate) else "annotators"
-            numbers += f" With so many {so_many} a preference {100 * detectable:.0f} points from 50 % is found in 8 of 10 studies."
-    meant = {">": f"{x} is better.", "<": f"{y} is better.", "~": "the two are equivalent."}.get(
-        contrast["expected"], ""
-    )
-    outcome = recovered(contrast["expected"], found_direction(estimate, 0.5, False))
-    return head, numbers + _expectation(contrast["expected"], outcome, meant, verdict)
+        numbers += " No difference was shown, which is no evidence that there is none."
+    return wording.open, numbers + _findable(estimate, wording.kind) + wording.ending
 
 
-def _numbers(estimate: Envelope, x: str, y: str, is_spa: bool) -> str:
-    ends = apa.ends_of(estimate)
-    level = f"{100 * estimate['interval']['level']:g} %" if ends else ""
-    middle, low, high = apa.in_words(estimate["estimate"], ends)
-    between = f"; {level} confidence interval {low} to {high}" if ends else ""
-    p = f"; {apa.tested(estimate['test'])}" if estimate["test"] else ""
-    n = f"; {_units(estimate)}"
-    if is_apart(estimate):
-        said = f"The chance that a rating of {x} is above a rating of {y} is {middle}, ties counting half"
-    elif is_spa:
-        said = f"On average annotators put the chance that {x} is better than {y} at {middle}"
-    else:
-        said = f"The chance that an annotator rates {x} above {y} is {middle}, ties counting half"
-    return f"{said}{between}{p}{n}.{_apart(estimate)}"
+def _is_judged(estimate: "Estimate") -> bool:
+    """Whether its test was weighed in its family (``analysis.comparisons.judged``), or there is none to weigh."""
+    return estimate.test is None or "verdict" in estimate.detail
 
 
-def is_apart(estimate: Envelope) -> bool:
+def _margin(margin: float, kind: str) -> str:
+    if kind == "percent":
+        return f"±{apa.percent(margin)}".replace(" %", " percentage points")
+    return f"±{apa.number(margin)}"
+
+
+def _findable(estimate: "Estimate", kind: str) -> str:
+    """What such studies would have found, where the statistic reckons it."""
+    if (detectable := estimate.detail.get("detectable")) is not None:
+        printed = apa.percent if kind == "percent" else apa.number
+        return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
+    if (apart := estimate.detail.get("detectable_difference")) is not None:
+        so_many = "annotators and prompts" if is_apart(estimate) else "annotators"
+        return f" With so many {so_many} a preference {100 * apart:.0f} points from 50 % is found in 8 of 10 studies."
+    return ""
+
+
+def _numbers(one: Conclusion) -> str:
+    estimate, wording = one.estimate, one.wording
+    between = ends(estimate)
+    middle, low, high = apa.in_words(estimate.estimate, between, wording.kind)
+    text = f"{wording.before} {middle}{wording.after}"
+    text += f"; {apa.level_of(estimate)} {wording.interval} {low} to {high}" if between else ""
+    text += f"; {apa.tested(estimate.test)}" if estimate.test else ""
+    return f"{text}; {_units(estimate)}.{_apart(estimate)}"
+
+
+def is_apart(estimate: "Estimate") -> bool:
     """Whether two systems were compared that nobody judged side by side (``analysis.stats.unpaired``)."""
-    return estimate["settings"].get("comparison") == "not side by side"
+    return estimate.settings.get("comparison") == "not side by side"
 
 
-def _units(estimate: Envelope) -> str:
+def _units(estimate: "Estimate") -> str:
     """n and its unit; where the systems were not judged side by side, prompts are the second sample."""
-    said = apa.units(estimate["n"], estimate["unit"])
-    return f"{said}, {apa.units(estimate['detail']['n_prompts'], 'prompt')}" if is_apart(estimate) else said
+    said = apa.units(estimate.n, estimate.unit)
+    return f"{said}, {apa.units(estimate.detail['n_prompts'], 'prompt')}" if is_apart(estimate) else said
 
 
-def _apart(estimate: Envelope) -> str:
+def _apart(estimate: "Estimate") -> str:
     """Between whom the comparison is, where it is not side by side; '' where it is."""
     if not is_apart(estimate):
         return ""
-    detail, contrast = estimate["detail"], contrast_of(estimate)
+    detail, contrast = estimate.detail, contrast_of(estimate)
     both = detail["n_annotators_both"]
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
     if not both:
@@ -177,72 +132,35 @@ def _apart(estimate: Envelope) -> str:
     return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {who}."
 
 
-def _too_few(estimate: Envelope) -> str:
+def _too_few(estimate: "Estimate") -> str:
     """Of what there are too few for a test."""
     few = {
-        warning["detail"].get("cluster")
-        for warning in estimate["warnings"]
-        if warning["code"] == "few_clusters" and warning["severity"] == "block"
+        warning.detail.get("cluster")
+        for warning in estimate.warnings
+        if warning.code == "few_clusters" and warning.severity == "block"
     }
     return "too few prompts" if few == {"prompt"} else "too few annotators"
 
 
-def _expectation(expected: str, outcome: str, meant: str, verdict: str | None) -> str:
-    """What was expected, as a sentence (``meant``), and what became of it; '' where nothing was expected or nothing is known."""
+def _expectation(one: Conclusion, outcome: str) -> str:
+    """What was expected, as a sentence, and what became of it; '' where nothing was expected or nothing is known."""
     if not outcome:
         return ""
+    wording, expected = one.wording, contrast_of(one.estimate)["expected"]
+    meant = wording.expected or (wording.more, wording.less, f"{wording.same}.")
     opposite = "A difference was found." if expected == "~" else "The opposite was found."
-    if verdict == "different_but_trivial":
+    if one.estimate.detail.get("verdict") == "different_but_trivial":
         opposite = f"{opposite[:-1]}, by less than matters."
     ending = {"recovered": "That was found.", "not shown": "That was not shown.", "contradicted": opposite}
-    return f" Expected: {meant} {ending[outcome]}"
+    return f" Expected: {meant['><~'.index(expected)]} {ending[outcome]}"
 
 
-def _apa(estimate: Envelope, is_spa: bool) -> str:
-    contrast = contrast_of(estimate)
-    if estimate["estimate"] is None:
+def _line(one: Conclusion) -> str:
+    if one.estimate.estimate is None:
         return ""
-    symbol = f"P[{contrast['x']} > {contrast['y']}]" if is_spa else f"PS({contrast['x']}, {contrast['y']})"
-    return _line(estimate, symbol)
-
-
-def _line(estimate: Envelope, symbol: str, kind: str = "proportion") -> str:
-    prompts = f", {apa.units(estimate['detail']['n_prompts'], 'prompt')}" if is_apart(estimate) else ""
-    return f"{apa.result(estimate, symbol, kind)}{prompts}"
-
-
-def summary(blocks: Sequence[Mapping[str, Any]], table_1: Mapping[str, Any] | None) -> list[str]:
-    """How many expectations each way of counting recovers, and whether ratings point the same way as stated chances."""
-    lines = []
-    rows = table_1["rows"] if table_1 else []
-    expected = [row for row in rows if row["expected"]]
-    if expected:
-        counts = []
-        for key, value, words in (
-            ("recovered", "p_xy", "stated chances (recommended)"), ("paper_recovered", "paper", "stated chances (as in the paper)"),
-            ("above_recovered", "above", "ratings (rated higher)"), ("delta_recovered", "delta", "ratings (difference, as in the paper)"),
-        ):  # fmt: skip
-            usable = [row for row in expected if row[value] is not None]
-            if usable:
-                counts.append(f"{words} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
-        if counts:
-            lines.append(f"Expectations recovered: {'; '.join(counts)}.")
-    both = [row for row in rows if row["p_xy"] is not None and row["above"] is not None]
-    if both:
-        same = sum(
-            (row["p_xy"] > 0.5) == (row["above"] > 0.5) for row in both if 0.5 not in (row["p_xy"], row["above"])
-        )
-        lines.append(f"Stated chances and ratings point the same way in {same} of {len(both)} comparisons.")
-    gaps = [e for e in estimates_of(blocks, "spa.order") if e["estimate"] is not None]
-    if gaps:
-        worst = max(gaps, key=lambda e: abs(e["estimate"]))
-        p = pvalue_of(worst)
-        lines.append(
-            f"Naming order: the largest gap between the two directions of a pair is {apa.number(100 * worst['estimate'], 1)} points "
-            f"({label_of(contrast_of(worst))}{'; ' + apa.equation('p', apa.pvalue(p)) if p is not None else ''}; "
-            f"{apa.units(worst['n'], worst['unit'])})."
-        )
-    return lines
+    kind = "proportion" if one.wording.kind == "percent" else "number"
+    prompts = f", {apa.units(one.estimate.detail['n_prompts'], 'prompt')}" if is_apart(one.estimate) else ""
+    return f"{apa.result(one.estimate, one.wording.symbol, kind)}{prompts}"
 
 
 def methods(facts: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from studies.models import Job
 
 from . import parquet, watch  # noqa: F401 - importing parquet registers the job that writes Parquet files
 from .replacing import replace_everywhere
-from .report import BadParameters
+from .report_parameters import BadParameters
 from .runs import run_analysis
 from .snapshot import Busy
 

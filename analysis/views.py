@@ -22,7 +22,8 @@ from . import apa, tables
 from .flat import COUNTED
 from .latex import latex
 from .models import AnalysisRun, Figure
-from .report import DEFAULTS, NO_PLAN, STAR_SCHEMES, default_origins
+from .report import NO_PLAN
+from .report_parameters import DEFAULTS, STAR_SCHEMES, default_origins
 from .runs import request_analysis
 
 SHOWN_ROWS = 100

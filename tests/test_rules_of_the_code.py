@@ -93,6 +93,41 @@ def test_every_protocol_has_an_analysis():
     assert not set(ANALYSES) - set(PROTOCOLS), "an analysis of a protocol that is none"
 
 
+def names_of_blocks() -> set[str]:
+    """What the blocks of protocols' analyses are called, as far as it is written down where they are made."""
+    found = set()
+    for path in sorted((ROOT / "analysis" / "protocols").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block" and node.args:
+                first = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
+                if isinstance(first, ast.Constant):
+                    found.add(first.value)
+    return found
+
+
+def literals_of_protocols(tree: ast.AST, blocks: set[str]):
+    """Strings that begin like a block of a protocol, or like its slug with a dot."""
+    starts = tuple({f"{one.partition('.')[0]}." for one in blocks} | {f"{slug}." for slug in PROTOCOLS})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(starts):
+            yield node.lineno, node.value
+
+
+def test_what_makes_reports_knows_no_block_of_a_protocol():
+    blocks = names_of_blocks()
+    assert len(blocks) > 20
+    found = [
+        f"{name(path)}:{line}: {text[:60]}"
+        for path in sorted((ROOT / "analysis").rglob("*.py"))
+        if not {"protocols", "stats", "migrations"} & set(path.relative_to(ROOT).parts)
+        for line, text in literals_of_protocols(ast.parse(path.read_text()), blocks)
+    ]
+    assert not found, "say it in analysis/protocols instead: " + "; ".join(found)
+    assert list(literals_of_protocols(ast.parse("a = 'choice.effort'\nb = f'spa.{x}'"), blocks)) == [
+        (1, "choice.effort"), (2, "spa."),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=name)
 def test_no_template_branches_on_a_protocol(path):
     words = "|".join(PROTOCOLS)

@@ -23,7 +23,7 @@ from django.test import RequestFactory
 from django.urls import get_resolver, resolve, reverse
 
 from analysis import api_urls
-from analysis.report import checked_parameters
+from analysis.report_parameters import checked_parameters
 from analysis.serializers import StudySerializer
 from annotators import sample
 from annotators.channels import REGISTRY as CHANNELS

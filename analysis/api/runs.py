@@ -18,7 +18,7 @@ from ..models import AnalysisRun, Figure
 from ..parameters import paged
 from ..permissions import check_outcomes
 from ..renderers import RowErrors, row_error
-from ..report import BadParameters
+from ..report_parameters import BadParameters
 from ..runs import request_analysis
 from .base import StudyView, documented, json_object, listed
 

@@ -11,7 +11,8 @@ from studies.access import Action, members_who_may
 from studies.models import Arm, Study
 
 from ..blocks import Block
-from ..cells import plain
+from ..cells import ends
+from ..tables import Column, Table, columns, table
 from . import record
 from .codebook import Codebook
 from .hints import WORDS
@@ -176,7 +177,7 @@ def sample_rule(sample: Sample) -> str:
     return f"{label[:1].upper()}{label[1:]}."
 
 
-def _label_table(sample: Sample, estimates: Sequence[Any], title: str) -> dict[str, Any]:
+def _label_table(sample: Sample, estimates: Sequence[Any], title: str) -> Table:
     names = {label.key: label for label in sample.codebook.labels}
     rows = []
     for one in estimates:
@@ -184,18 +185,19 @@ def _label_table(sample: Sample, estimates: Sequence[Any], title: str) -> dict[s
         rows.append(
             {
                 "label": label.name if label else "all labels together (α, MASI)", "category": label.category if label else "",
-                "estimate": one.estimate, "interval": [one.interval.low, one.interval.high] if one.interval else None,
+                "estimate": one.estimate, "interval": ends(one),
                 "agreement": one.detail.get("percent_agreement") if label else None, "prevalence": one.detail.get("prevalence"),
                 "positive": one.detail.get("positive_agreement"), "n": one.n, "reason": one.reason,
             }
         )  # fmt: skip
-    return {
-        "name": f"coding_agreement_{sample.number}", "title": title, "place": "sure", "rows": rows,
-        "columns": "label|Label|text; category|Category|text; estimate|Cohen's κ|number; interval|95% CI|wide_interval; "
+    return table(
+        f"coding_agreement_{sample.number}", title,
+        "label|Label|text; category|Category|text; estimate|Cohen's κ|number; interval|95% CI|wide_interval; "
         "agreement|Agreement|percent; prevalence|Given to|percent; positive|Given again by the other|percent; n|n items|integer; "
         "reason|Undefined because|text",
-        "note": f"{_coded_words(sample)}“No label applies” is an answer, “not coded” is none. Agreement is that of the two by themselves.",
-    }  # fmt: skip
+        rows, "sure",
+        f"{_coded_words(sample)}“No label applies” is an answer, “not coded” is none. Agreement is that of the two by themselves.",
+    )  # fmt: skip
 
 
 def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
@@ -218,16 +220,16 @@ def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> li
         counts[condition] = coding.label_counts(units, coders, sets, book.keys, rule=rule)
     options = {"excluded": book.left_out, "level": level, "resamples": resamples}
     shares, differences = {}, []
-    for condition, table in counts.items():
+    for condition, given in counts.items():
         rng = _rng(seed, sample.number, "shares", condition)
-        found = coding.category_shares(table, book.keys, categories, rng=rng, **options)
+        found = coding.category_shares(given, book.keys, categories, rng=rng, **options)
         shares[condition] = [
             replace(one, settings={**one.settings, "condition": condition, "sample": sample.number}) for one in found
         ]
         if condition != sample.conditions[0]:
             first = counts[sample.conditions[0]]
             rng = _rng(seed, sample.number, "differences", condition)
-            found = coding.category_share_differences(table, first, book.keys, categories, rng=rng, **options)
+            found = coding.category_share_differences(given, first, book.keys, categories, rng=rng, **options)
             differences += [
                 replace(
                     one,
@@ -253,26 +255,30 @@ def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> li
     ]  # fmt: skip
 
 
-def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecided: int) -> dict[str, Any]:
+def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecided: int) -> Table:
     names = [one.settings["category"] for one in next(iter(shares.values()))]
     rows = [
         {"condition": condition, "n": found[0].n, "labels": found[0].n_rows, "reason": found[0].reason}
         | {f"c{place}": one.estimate for place, one in enumerate(found)}
         | {
-            f"i{place}": [one.interval.low, one.interval.high] if one.interval else None
+            f"i{place}": ends(one)
             for place, one in enumerate(found)
         }
         for condition, found in shares.items()
     ]
-    parts = [f"c{place}|{name}|percent; i{place}|95% CI, {name}|interval" for place, name in enumerate(plain(names))]
+    heads = columns("condition|Training|text")
+    for place, name in enumerate(names):
+        heads.append(Column(key=f"c{place}", label=name, kind="percent"))
+        heads.append(Column(key=f"i{place}", label=f"95% CI, {name}", kind="interval"))
+    heads += columns("n|n comments|integer; labels|Labels|integer; reason|Undefined because|text")
     waiting = f" {_waiting(undecided)}".rstrip()
-    return {
-        "name": f"coding_categories_{sample.number}", "title": f"What explanations speak of, by training (sample {sample.number})",
-        "place": "sure", "rows": rows,
-        "columns": f"condition|Training|text; {'; '.join(parts)}; n|n comments|integer; labels|Labels|integer; reason|Undefined because|text",
-        "note": f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
+    return table(
+        f"coding_categories_{sample.number}", f"What explanations speak of, by training (sample {sample.number})",
+        heads,
+        rows, "sure",
+        f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
         f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
 def _waiting(n: int) -> str:
@@ -281,24 +287,24 @@ def _waiting(n: int) -> str:
     return f"{n} {'item waits' if n == 1 else 'items wait'} for the third coder and {'does' if n == 1 else 'do'} not count. "
 
 
-def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[dict[str, Any]]:
+def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[Table]:
     rows = [
         {
             "condition": f"{one.settings['condition']} less {one.settings['reference']}", "category": one.settings["category"],
-            "estimate": one.estimate, "interval": [one.interval.low, one.interval.high] if one.interval else None, "n": one.n,
+            "estimate": one.estimate, "interval": ends(one), "n": one.n,
             "reason": one.reason,
         }
         for one in differences
     ]  # fmt: skip
     if not rows:
         return []
-    return [{
-        "name": f"coding_differences_{sample.number}", "title": f"What training changes in explanations (sample {sample.number})",
-        "place": "sure", "rows": rows,
-        "columns": "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
+    return [table(
+        f"coding_differences_{sample.number}", f"What training changes in explanations (sample {sample.number})",
+        "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
         "n|n comments|integer; reason|Undefined because|text",
-        "note": "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
-    }]  # fmt: skip
+        rows, "sure",
+        "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
+    )]  # fmt: skip
 
 
 def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
@@ -319,7 +325,7 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
             sum(known), len(known), level=level, analysis="coding.refused_share", estimand="share of work refused"
         )
         shares.append(replace(share, settings={**share.settings, "condition": condition, "sample": sample.number}))
-        interval = [share.interval.low, share.interval.high] if share.interval else None
+        interval = ends(share)
         rows.append(
             {
                 "condition": condition,
@@ -334,17 +340,17 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
     labels["rows"].append(
         {
             "label": "any reason", "category": "", "estimate": refused.estimate,
-            "interval": [refused.interval.low, refused.interval.high] if refused.interval else None,
+            "interval": ends(refused),
             "agreement": refused.detail.get("percent_agreement"), "prevalence": None, "positive": None, "n": refused.n,
             "reason": refused.reason,
         }
     )  # fmt: skip
-    by_condition = {
-        "name": f"coding_refused_{sample.number}", "title": f"Work that reviewers refuse, by training (sample {sample.number})",
-        "place": "sure", "rows": rows,
-        "columns": "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer; reason|Undefined because|text",
-        "note": f"{_coded_words(sample)}{_waiting(undecided)}Reviewers do not know the condition, who wrote a text, or what was right.",
-    }  # fmt: skip
+    by_condition = table(
+        f"coding_refused_{sample.number}", f"Work that reviewers refuse, by training (sample {sample.number})",
+        "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer; reason|Undefined because|text",
+        rows, "sure",
+        f"{_coded_words(sample)}{_waiting(undecided)}Reviewers do not know the condition, who wrote a text, or what was right.",
+    )  # fmt: skip
     return [
         Block("coding.agreement", f"Agreement of reviewers, sample {sample.number}", "recommended",
               estimates=tuple(estimates), tables=[labels]),
@@ -353,7 +359,7 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
     ]  # fmt: skip
 
 
-def _hint_table(sample: Sample) -> dict[str, Any]:
+def _hint_table(sample: Sample) -> Table:
     """How often a program noticed something, and how often the reviewers refused that work."""
     decided = {item.assignment: sample.is_refused(item) for item in sample.pairs}
     rows = []
@@ -367,9 +373,9 @@ def _hint_table(sample: Sample) -> dict[str, Any]:
                 "share": sum(map(bool, mine)) / len(mine) if mine else None,
             }
         )
-    return {
-        "name": f"coding_hints_{sample.number}", "title": f"What a program noticed, and what reviewers said (sample {sample.number})",
-        "place": "more", "rows": rows,
-        "columns": "hint|Noticed|text; n|n annotators|integer; refused|Of them refused|integer; share|Share|percent",
-        "note": "Reviewers saw these flags. A flag refuses nobody.",
-    }  # fmt: skip
+    return table(
+        f"coding_hints_{sample.number}", f"What a program noticed, and what reviewers said (sample {sample.number})",
+        "hint|Noticed|text; n|n annotators|integer; refused|Of them refused|integer; share|Share|percent",
+        rows, "more",
+        "Reviewers saw these flags. A flag refuses nobody.",
+    )  # fmt: skip

@@ -3,13 +3,13 @@
 An analysis is one module or package of this folder, named as its protocol is; there is no list to edit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from ..blocks import Block
+from ..blocks import Block, Overview
 from ..claims import Claims
 from ..context import Context
 
@@ -36,11 +36,14 @@ class Look:
 
 
 class ProtocolAnalysis:
-    """What a protocol's answers say. ``slug`` is the protocol's."""
+    """What a protocol's answers say. ``slug`` is the protocol's; it and ``analyse`` must be given."""
 
     slug = ""
     # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.claims``).
     reads_claims = False
+    # What puts the blocks of several protocols beside each other, from all blocks and the star scheme. Where protocols share one,
+    # it is called once.
+    overview: Callable[[Sequence[Block], str], Overview] | None = None
 
     def analyse(self, context: Context) -> list[Block]:
         """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""

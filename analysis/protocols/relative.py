@@ -4,14 +4,16 @@ A row is one answer about the system that stood first; here it is turned so that
 same", above it x is better. Which pair an item shows comes from ``Context.claims``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
-from analysis.cells import ends, point, pvalue, role
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import contrast_of, ends, pvalue, role, sides_of
 from analysis.comparisons import Comparison, comparison, judged
 from analysis.context import Context
+from analysis.figures import Figure, figure, point
+from analysis.tables import Table, table
 from studies.contrasts import of_systems
 from studies.pairs import pair_key
 from studies.protocols.relative import SCORE, fault_of
@@ -56,8 +58,9 @@ class RelativeAnalysis(ProtocolAnalysis):
         paper = _judged([(one.comparison, _paper(one, context)) for one in found], "paper", context)
         checks = [_checks(one, context) for one in found]
         blocks = [
-            Block("relative.score", "Points toward x", "recommended", estimates=scores, series=_figure(found, scores),
-                  tables=_tables(found, scores, above, paper, checks) if found else (),
+            Block("relative.score", "Points toward x", "recommended", estimates=scores, figures=_figures(found, scores),
+                  conclusions=concluded(scores, _wording({one.comparison.key: one.half for one in found}), 0.0),
+                  tables=_tables(found, scores, above, paper, checks),
                   note="Annotators are clusters. Takes the points to be equally far apart."),
             Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
                   note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
@@ -125,15 +128,22 @@ def _score(one: Compared, context: Context) -> "Estimate":
             )
         )
     others += one.comparison.equivalence(estimate, null=0.0)
-    x, y = one.comparison.x, one.comparison.y
-    about = f" on {one.comparison.criterion}" if one.comparison.criterion else ""
-    words = {
-        "more": f"{x} was judged better than {y}{about}.", "less": f"{y} was judged better than {x}{about}.",
-        "same": f"{x} and {y} are indistinguishable{about}", "open": f"It remains open whether {x} or {y} is judged better{about}.",
-        "what": f"The mean of points toward {x} (from −{one.half:g} to {one.half:g})", "symbol": f"points toward {x}", "kind": "number",
-    }  # fmt: skip
-    settings = {**estimate.settings, "null": 0.0, "words": words}
-    return replace(estimate, sensitivity=tuple(others), settings=settings)
+    return replace(estimate, sensitivity=tuple(others), settings={**estimate.settings, "null": 0.0})
+
+
+def _wording(half_of: Mapping[str, float]) -> Callable[["Estimate"], Wording]:
+    """``half_of``: by comparison, how many points the scale has on either side."""
+
+    def wording(one: "Estimate") -> Wording:
+        x, y, about = sides_of(one)
+        half = half_of[contrast_of(one)["key"]]
+        return Wording(
+            more=f"{x} was judged better than {y}{about}.", less=f"{y} was judged better than {x}{about}.",
+            same=f"{x} and {y} are indistinguishable{about}", open=f"It remains open whether {x} or {y} is judged better{about}.",
+            before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is", symbol=f"points toward {x}",
+        )  # fmt: skip
+
+    return wording
 
 
 def _superiority(one: Compared, context: Context) -> "Estimate":
@@ -189,7 +199,7 @@ def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
     return {name: one.comparison.named(estimate, SCORE) for name, estimate in found.items()}
 
 
-def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
+def _tables(found, scores, above, paper, checks) -> list[Table]:
     rows, more = [], []
     several = len({one.comparison.section for one in found}) > 1
     for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
@@ -208,22 +218,24 @@ def _tables(found, scores, above, paper, checks) -> list[dict[str, Any]]:
         more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
     who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
-        {
-            "name": "relative", "title": "How much better x was judged than y", "place": "first", "rows": rows,
-            "columns": who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
+        table(
+            "relative", "How much better x was judged than y",
+            who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
             "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
             "reason|Undefined because|text",
-            "note": "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
+            rows, "first",
+            "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
             "adjusted within each planned family and within all pairs that were not planned.",
-        },
-        {
-            "name": "relative_checks", "title": "Did the side matter, and what if answers were independent?", "place": "sure", "rows": more,
-            "columns": who + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
+        ),
+        table(
+            "relative_checks", "Did the side matter, and what if answers were independent?",
+            who + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
             "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
             "paper_n|n answers|integer",
-            "note": "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
+            more, "sure",
+            "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
             "independent, which they are not.",
-        },
+        ),
     ]  # fmt: skip
 
 
@@ -233,7 +245,7 @@ def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
     return {name: estimate.estimate, f"{name}_interval": ends(estimate), f"{name}_p": pvalue(estimate)}
 
 
-def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dict[str, Any]]:
+def _figures(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[Figure]:
     if not found:
         return []
     several = len({(one.comparison.section, one.comparison.question) for one in found}) > 1
@@ -245,10 +257,10 @@ def _figure(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[dic
     ]
     half = max(one.half for one in found)
     return [
-        {
-            "name": "relative", "title": "How much better x was judged than y", "axis": "points toward x", "reference": 0.0,
-            "description": "Means of points toward x with intervals over annotators; 0 is the same.", "limits": [-half, half], "rows": rows,
-        }
+        figure(
+            "relative", "How much better x was judged than y", rows,
+            description="Means of points toward x with intervals over annotators; 0 is the same.", axis="points toward x", reference=0.0, limits=[-half, half],
+        )
     ]  # fmt: skip
 
 

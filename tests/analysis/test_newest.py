@@ -60,13 +60,17 @@ def estimates(report):
     return [e for b in report["blocks"] if b["name"] == newest.NAME for e in b["estimates"]]
 
 
+CONCLUDED = {"spa.pairs", "rating.superiority", "relative.score", "ranking.share", "marks.score", "marks.penalty", "choice.preference"}
+CONCLUDED |= {f"humanlike.{estimand}" for estimand in ("sensitivity", "criterion", "accuracy")}
+
+
 def planned(report):
     """(contrast, what its estimand is called) > estimate, of everything that was planned and is said in sentences."""
     return {
         (e["settings"]["contrast"]["section"], e["settings"]["contrast"]["key"], e["estimand"]): e
-        for b in report["blocks"] if b["mode"] == "recommended" and b["name"] != newest.NAME
+        for b in report["blocks"] if b["mode"] == "recommended" and b["name"] in CONCLUDED
         for e in b["estimates"]
-        if (e["settings"].get("contrast") or {}).get("is_planned") and (b["name"] in newest.LEADS or e["settings"].get("words"))
+        if (e["settings"].get("contrast") or {}).get("is_planned")
     }  # fmt: skip
 
 

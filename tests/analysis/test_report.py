@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from analysis.report import BadParameters, build_report
+from analysis.report import build_report
+from analysis.report_parameters import BadParameters
 from analysis.simulate import Crowd, simulate_answers
 from analysis.tables import printed
 from annotators.models import Assignment, Exclusion

@@ -1,12 +1,18 @@
 """Numbers in print: APA style, LaTeX that compiles, CSV that no spreadsheet runs."""
 
 import doctest
+from dataclasses import replace
 
 import pytest
 
 from analysis import apa, latex, tables
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import found_direction, recovered
+from analysis.protocols.spa.layouts import before_after
+from analysis.report_tables import warnings
 from analysis.sentences import conclusions
-from analysis.tables import Table, csv_text, found_direction, recovered, table
+from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, Warning
+from analysis.tables import Table, csv_text, joined, table
 
 
 @pytest.mark.parametrize("module", [apa, latex, tables])
@@ -35,24 +41,26 @@ def test_a_rounded_nothing_has_no_sign(value, text):
     assert apa.number(value) == text
 
 
-ENVELOPE = {
-    "estimate": 0.63, "interval": {"level": 0.95, "low": 0.57, "high": 0.69}, "effect": {"value": 0.82}, "n": 29, "unit": "annotator",
-    "test": {"name": "one_sample_t", "statistic": 4.4, "df": 28.0, "pvalue": 0.0001, "pvalue_adjusted": 0.0005, "adjust": "holm", "stars": "***"},
-    "detail": {"verdict": "different"},
-}  # fmt: skip
+TEST = HypothesisTest(
+    name="one_sample_t", null=0.5, statistic=4.4, df=28.0, pvalue=0.0001, pvalue_adjusted=0.0005, adjust="holm", stars="***"
+)
+ESTIMATE = Estimate(
+    analysis="a.b", estimand="mean", estimate=0.63, interval=Interval(0.95, 0.57, 0.69, "t"), effect=Effect(name="d", value=0.82), n=29,
+    unit="annotator", test=TEST, detail={"verdict": "different"},
+)  # fmt: skip
 
 
 def test_an_estimate_in_one_line():
-    line = apa.result(ENVELOPE, "P")
+    line = apa.result(ESTIMATE, "P")
     assert line == "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert found_direction(ENVELOPE, 0.5, False) == ">" and found_direction(ENVELOPE, 0.5, True) == ">"
-    unclear = ENVELOPE | {"detail": {"verdict": None}, "test": ENVELOPE["test"] | {"stars": ""}}
-    assert found_direction(unclear, 0.5, False) == "?" and found_direction(unclear, 0.5, True) == "~"
-    assert found_direction(ENVELOPE | {"test": None, "detail": {}}, 0.5, True) == "?"
-    assert found_direction(None, 0.5, False) == ""
+    assert found_direction(ESTIMATE, 0.5) == ">" and found_direction(ESTIMATE, 0.5, True) == ">"
+    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
+    assert found_direction(unclear, 0.5) == "?" and found_direction(unclear, 0.5, True) == "~"
+    assert found_direction(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+    assert found_direction(None, 0.5) == ""
 
 
 @pytest.mark.parametrize(
@@ -90,19 +98,19 @@ def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
         assert table("t", "T", columns, [], "first")["note"] == ""
 
 
-def warned(about, severity="warn", **settings):
-    warning = {"code": "few_clusters", "severity": severity, "detail": {"n_clusters": 8, "effective": 7.5}}
-    return ENVELOPE | {
-        "estimand": about, "analysis": f"of.{about}", "settings": settings, "warnings": [warning, warning], "sensitivity": [],
-    }  # fmt: skip
+def warned(about, severity="warn"):
+    warning = Warning("few_clusters", severity, {"n_clusters": 8, "effective": 7.5})
+    return replace(ESTIMATE, estimand=about, analysis=f"of.{about}", warnings=(warning, warning))
 
 
 def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
     names = ["one", "two", "three", "four", "five"]
-    blocks = [{"mode": "recommended", "estimates": [warned(name) for name in names]}]
-    blocks.append({"mode": "paper", "estimates": [warned(name, "block") for name in names]})
-    blocks.append({"mode": "paper", "estimates": [warned("nothing", "info")]})
-    found = tables.warnings(blocks)["rows"]
+    blocks = [
+        Block("a", "", "recommended", tuple(warned(name) for name in names)),
+        Block("a", "", "paper", tuple(warned(name, "block") for name in names)),
+        Block("a", "", "paper", (warned("nothing", "info"),)),
+    ]
+    found = warnings(blocks)["rows"]
     assert [(row["code"], row["severity"], row["detail"], row["mode"], row["n"]) for row in found] == [
         ("few clusters", "warn", "effective 7.500, n clusters 8", "recommended", 5),
         ("few clusters", "block", "effective 7.500, n clusters 8", "paper", 5),
@@ -126,19 +134,19 @@ def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
     ],
 )
 def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, verdict, said):
-    words = {
-        "more": "beta is the better one.", "less": "alpha is the better one.", "same": "they are alike", "open": "Open.",
-        "what": "The share", "symbol": "P", "kind": "percent",
-    }  # fmt: skip
+    wording = Wording(
+        more="beta is the better one.", less="alpha is the better one.", same="they are alike", open="Open.", before="The share is", symbol="P",
+        kind="percent",
+    )  # fmt: skip
     contrast = {
-        "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": expected, "is_planned": True, "margin": None,
+        "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": expected, "is_planned": True, "margin": 0.1,
+        "section": 1, "criterion": "",
     }  # fmt: skip
-    settings = {"contrast": contrast, "words": words, "key": "share", "null": 0.5}
-    estimate = ENVELOPE | {
-        "estimate": value, "settings": settings, "status": "ok", "reason": "", "detail": {"verdict": verdict},
-    }  # fmt: skip
-    (one,) = conclusions([{"name": "a.b", "mode": "recommended", "estimates": [estimate]}])
-    assert one["text"].endswith(said)
+    settings = {"contrast": contrast, "key": "share"}
+    estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})
+    block = Block("a.b", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
+    (one,) = conclusions([block])
+    assert one["text"].endswith(said) and one["contrast"] == "beta > alpha, share"
 
 
 @pytest.mark.parametrize(
@@ -156,15 +164,28 @@ def test_a_small_difference_is_not_printed_as_none(value, kind, text):
 
 
 def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
-    estimate = {
-        "settings": {"rule": "late", "contrast": {"x": "a", "y": "b", "section": 1}}, "status": "ok", "sensitivity": [], "reason": "",
-        "estimate": -0.0042, "interval": {"level": 0.95, "low": -0.012, "high": 0.004},
-        "detail": {"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
-    }  # fmt: skip
-    made = tables.before_after([{"name": "spa.before_after", "mode": "recommended", "estimates": [estimate]}])
+    contrast = {"x": "a", "y": "b", "section": 1}
+    change = replace(
+        ESTIMATE, estimate=-0.0042, interval=Interval(0.95, -0.012, 0.004, "b"), settings={"rule": "late", "contrast": contrast},
+        detail={"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
+    )  # fmt: skip
+    made = before_after([change])
     (row,) = made["rows"]
     shown = {column["key"]: tables.printed(row[column["key"]], column["kind"]) for column in made["columns"]}
     assert (shown["before"], shown["after"], shown["change"]) == (".648", ".644", "−.004")
     assert shown["interval"] == "[−.012, .004]"
     head, line = csv_text(made).splitlines()
     assert "interval_low,interval_high" in head and "-0.0042,-0.012,0.004" in line
+
+
+def test_tables_of_one_name_and_title_are_one_and_others_are_numbered():
+    one, two = (table("t", "Of both", "n|n|integer", [{"n": n}], "sure", "A note.") for n in (1, 2))
+    other, empty = table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"), table("e", "E", "n|n|integer", [], "sure")
+    made = joined([one, other, empty, two])
+    assert [(each["name"], each["title"], [row["n"] for row in each["rows"]]) for each in made] == [
+        ("t", "Of both", [1, 2]),
+        ("t_2", "Of another", [3]),
+    ]
+    assert len(one["rows"]) == 1, "what is joined stays as it was"
+    with pytest.raises(ValueError, match="other columns"):
+        joined([one, table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])

@@ -13,7 +13,8 @@ from django.urls import reverse
 
 from analysis.exports import csv_blocks
 from analysis.flat import Selection
-from analysis.report import build_report, default_origins
+from analysis.report import build_report
+from analysis.report_parameters import default_origins
 from annotators.importing import Options, import_answers
 from annotators.models import Annotator, Assignment, Response
 from annotators.monitor import days, places, progress_of

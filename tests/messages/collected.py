@@ -25,7 +25,7 @@ AREAS = {
         "annotators/importing/*.py", "annotators/import_views.py",
     ),
     "bundle": ("studies/bundle/*.py",),
-    "report": ("analysis/report.py", "analysis/inconclusive.py"),
+    "report": ("analysis/report_notices.py", "analysis/inconclusive.py"),
 }  # fmt: skip
 
 # What makes a message: the name that is called, and which of its arguments holds the words.

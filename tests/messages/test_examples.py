@@ -11,8 +11,10 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from analysis.blocks import Block, Wording, concluded
 from analysis.runs import run_analysis
 from analysis.sentences import conclusions
+from analysis.stats.results import Estimate, Interval
 from studies import lifecycle
 from studies.bundle import bundle_of, bundle_text
 from studies.design import problems
@@ -190,32 +192,18 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
     assert "The exclusion rules left nobody" in page, done
 
 
-def _estimate(value, low, high, **more):
-    return {
-        "estimate": value, "interval": {"low": low, "high": high, "level": 0.95}, "test": None, "n": 9, "unit": "annotator", "reason": "",
-        "status": "ok", "warnings": [], "detail": {}, "effect": None, "analysis": "x", "mode": "recommended", "settings": {
-            "contrast": {
-                "key": "k", "x": "a", "y": "b", "section": 1, "role": "primary", "criterion": "", "is_planned": True, "margin": None,
-                "expected": "", "family": "",
-            },
-        } | more,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", ["spa.pairs", "rating.superiority", "choice.preference", "worded"])
+@pytest.mark.parametrize("kind", ["percent", "number"])
 def test_an_interval_in_words_has_two_ends(kind):
-    from analysis import choice_report
-
-    words = {"words": {"open": "It is open.", "kind": "percent", "what": "The share", "symbol": "P", "more": "a.", "less": "b.", "same": "c"}, "null": 0.5, "key": "k"}  # fmt: skip
-    estimate = _estimate(0.552, 0.551, 0.554, **(words if kind == "worded" else {})) | {"analysis": kind}
-    blocks = [{"name": kind, "mode": "recommended", "estimates": [estimate], "tables": [], "series": []}]
-    said = (
-        (choice_report if kind == "choice.preference" else None)
-        and choice_report.conclusions(blocks)
-        or conclusions(blocks)
-    )
-    text = said[0]["text"]
-    assert "55.1 % to 55.4 %" in text and "55.2 %" in text, text
+    contrast = {"key": "k", "x": "a", "y": "b", "section": 1, "role": "primary", "criterion": "", "is_planned": True, "margin": None, "expected": ""}  # fmt: skip
+    estimate = Estimate(
+        analysis="x", estimand="e", unit="annotator", n=9, estimate=0.552, interval=Interval(0.95, 0.551, 0.554, "t"),
+        settings={"contrast": contrast, "key": "k"},
+    )  # fmt: skip
+    wording = Wording(more="a.", less="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind)
+    block = Block("x", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
+    (said,) = conclusions([block])
+    ends = {"percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %", "number": "0.552; 95 % confidence interval 0.551 to 0.554"}
+    assert said["text"].startswith(f"The share is {ends[kind]}; n = 9 annotators."), said["text"]
 
 
 # A bundle on one line

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis.report import DEFAULTS, BadParameters
+from analysis.report_parameters import DEFAULTS, BadParameters
 from analysis.runs import run_analysis
 from analysis.snapshot import Busy
 from studies.named import study_named

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.blocks import Block
-from analysis.cells import placed
 from analysis.context import Context
 
 from .. import ProtocolAnalysis, register
@@ -34,18 +33,13 @@ class HumanLikeAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: Context) -> list[Block]:
         """Blocks for every section; families run within a section."""
+        several = len(context.sections) > 1
         blocks = []
         for section in context.sections:
             one = judgements_of(context.rows, section)
             if one is not None:
-                where = f" (section {section.position})" if len(context.sections) > 1 else ""
-                suffix = f"_{section.position}" if len(context.sections) > 1 else ""
-                blocks += [
-                    replace(
-                        block, tables=[placed(table, where) for table in block.tables], series=[placed(figure, where) for figure in block.series]
-                    )
-                    for block in _of_section(one, context, where, suffix)
-                ]  # fmt: skip
+                where = f" (section {section.position})" if several else ""
+                blocks += _of_section(one, context, where, f"_{section.position}" if several else "")
         return [block for block in blocks if block.estimates]
 
 
@@ -59,10 +53,10 @@ def _of_section(one: Judgements, context: Context, where: str, suffix: str) -> l
     return [
         *planned_blocks(one, context, where, suffix),
         _detection_block(one, found, context, where, suffix),
-        _table_block(one, papers, tests, where, suffix),
+        _table_block(one, papers, tests, where),
         _paper_comparisons(one, context, where, suffix),
         _recommended_comparisons(one, context, where, suffix),
-        _checks(one, context, where, suffix),
+        _checks(one, context, where),
     ]
 
 
@@ -173,26 +167,24 @@ def _detection_block(one, found, context, where, suffix) -> Block:
             }
     return Block(
         "humanlike.detection", f"Telling human from machine{where}", "recommended", estimates=tuple(estimates.values()),
-        tables=[layouts.detection(estimates, found, suffix)], series=[layouts.sensitivities(estimates, found, suffix)],
+        tables=[layouts.detection(estimates, found, where)], figures=[layouts.sensitivities(estimates, found, where)],
         note="d' and c are pooled over annotators; texts and annotators are both taken as samples.",
     )  # fmt: skip
 
 
-def _table_block(one, papers, tests, where, suffix) -> Block:
+def _table_block(one, papers, tests, where) -> Block:
     accuracies = [named(paper.accuracy, cell) for cell, paper in papers.items() if ("chance", cell) not in tests]
-    series = []
+    figures = []
     is_one_domain = len({cell.domain for cell in papers} - {EVERYWHERE}) == 1
     drawn = [cell for cell in papers if not (is_one_domain and cell.domain != EVERYWHERE)]
-    for number, cell in enumerate(cell for cell in drawn if len(one.rows(cell, is_paper=True))):
+    for number, cell in enumerate((cell for cell in drawn if len(one.rows(cell, is_paper=True))), 1):
         rows = one.rows(cell, is_paper=True)
-        series += layouts.histograms(one, cell, rows, f"{number + 1}{suffix}")
+        figures += layouts.histograms(cell, rows, number, where)
     return Block(
         "humanlike.paper", f"The paper's tables{where}", "paper",
         estimates=(*tests.values(), *accuracies, *(p.alpha for p in papers.values()), *(p.alpha_points for p in papers.values())),
-        tables=[table for table in (
-            layouts.models(one, papers, tests, suffix), layouts.training(one, papers, tests, suffix),
-        ) if table],
-        series=series,
+        tables=[layouts.models(one, papers, tests, where), layouts.training(one, papers, tests, where)],
+        figures=figures,
     )  # fmt: skip
 
 
@@ -217,7 +209,7 @@ def _paper_comparisons(one, context, where, suffix) -> Block:
             estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
         "humanlike.groups", f"Groups compared, as in the paper{where}", "paper", estimates=tuple(estimates),
-        tables=[table for table in [layouts.groups(estimates, f"groups_paper{suffix}", "Groups compared, as in the paper")] if table],
+        tables=[layouts.groups(estimates, "groups_paper", f"Groups compared, as in the paper{where}")],
     )  # fmt: skip
 
 
@@ -241,7 +233,7 @@ def _recommended_comparisons(one, context, where, suffix) -> Block:
             estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
         "humanlike.groups", f"Groups compared{where}", "recommended", estimates=tuple(estimates),
-        tables=[table for table in [layouts.groups(estimates, f"groups{suffix}", "Groups compared, whatever their variances")] if table],
+        tables=[layouts.groups(estimates, "groups", f"Groups compared, whatever their variances{where}")],
     )  # fmt: skip
 
 
@@ -260,7 +252,7 @@ def _scores(rows: "DataFrame") -> "DataFrame":
     return scores.reset_index()
 
 
-def _checks(one, context, where, suffix) -> Block:
+def _checks(one, context, where) -> Block:
     """Whether confident answers are righter, and whether accuracy moves within a session."""
     from analysis.stats import detection
 
@@ -271,5 +263,5 @@ def _checks(one, context, where, suffix) -> Block:
     drift = detection.session_drift(*columns(rows, "correct", "position", "annotator"), level=level)
     return Block(
         "humanlike.checks", f"Confidence, and the session{where}", "recommended", estimates=(gain, drift),
-        tables=[layouts.checks((gain, drift), suffix)],
+        tables=[layouts.checks((gain, drift), where)],
     )  # fmt: skip

@@ -4,11 +4,16 @@ Nothing is computed here but what is put beside what.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.cells import ends, pvalue
+from analysis.cells import contrast_of, ends, pvalue
+from analysis.figures import Figure, figure, point
+from analysis.tables import Table, table
 
 from .judgements import EVERYWHERE, PAPER_LEVEL, columns
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
 
 PAPER_COLUMNS = (
     "overall|Overall acc.|probability; overall_sign|Sign.|text; domain|Domain|text; accuracy|Acc.|probability; sign|Sign. |text; "
@@ -18,7 +23,7 @@ PAPER_COLUMNS = (
 )
 
 
-def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str, Any]:
+def detection(estimates: Mapping, cells: Sequence[Any], where: str) -> Table:
     """d', c and AUC of every cell, with the accuracy that mixes them, and the smallest departure from chance that was findable."""
     rows = []
     for cell in sorted(cells, key=lambda one: (one.model, list(cells).index(one))):
@@ -34,37 +39,32 @@ def detection(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str
                 "reason": "; ".join(sorted({one.reason for one in (d, c, auc, right) if one.reason})),
             }
         )  # fmt: skip
-    return {
-        "name": f"detection{suffix}", "title": "Telling human from machine: sensitivity and leaning", "place": "first", "rows": rows,
-        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; d|d'|number; d_interval|95% CI, d'|wide_interval; "
+    return table(
+        "detection", f"Telling human from machine: sensitivity and leaning{where}",
+        "model|Machine|text; condition|Training|text; domain|Domain|text; d|d'|number; d_interval|95% CI, d'|wide_interval; "
         "d_p|adj. p, d'|p; within|d' within annotators|number; c|c|number; c_interval|95% CI, c|wide_interval; auc|AUC|probability; "
         "auc_interval|95% CI, AUC|interval; accuracy|Correct|percent; accuracy_interval|95% CI, correct|interval; "
         "accuracy_p|adj. p, correct|p; detectable|Findable departure from 50 %|percent; "
         "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
-        "note": "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
+        rows, "first",
+        "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
         "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
         "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown, "
         "were its p the smallest of those that are adjusted together.",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def sensitivities(estimates: Mapping, cells: Sequence[Any], suffix: str) -> dict[str, Any]:
+def sensitivities(estimates: Mapping, cells: Sequence[Any], where: str) -> Figure:
     """A figure: d' and c of every cell."""
     rows = [
-        {
-            "label": cell.key, "series": name, "estimate": one.estimate, "n": one.n, "unit": one.unit,
-            "low": one.interval.low if one.interval else None, "high": one.interval.high if one.interval else None,
-        }
+        point(estimates[cell, part], cell.key, name)
         for cell in cells
         for name, part in (("sensitivity d'", "sensitivity"), ("criterion c", "criterion"))
-        for one in [estimates[cell, part]]
-        if one.estimate is not None
-    ]  # fmt: skip
-    return {
-        "name": f"sensitivity{suffix}", "title": "Sensitivity and leaning", "axis": "d' and c, in standard deviations", "reference": 0.0,
-        "description": "d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.",
-        "limits": None, "rows": rows,
-    }  # fmt: skip
+    ]
+    return figure(
+        "sensitivity", f"Sensitivity and leaning{where}", rows,
+        description="d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.", axis="d' and c, in standard deviations", reference=0.0,
+    )  # fmt: skip
 
 
 def _paper_row(one, cell, papers, tests, kind: str) -> dict[str, Any]:
@@ -103,39 +103,37 @@ def _with_overall(one, cells, papers, tests, kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def models(one, papers, tests, suffix: str) -> dict[str, Any] | None:
+def models(one, papers, tests, where: str) -> Table:
     """The paper's Table 1: untrained annotators, by machine system and domain."""
     cells = [whole for whole in one.wholes if whole.condition == one.reference(whole.model)]
-    if not cells:
-        return None
-    return {
-        "name": f"paper_table_1{suffix}", "title": "As in the paper's Table 1: annotators without training", "place": "sure",
-        "rows": _with_overall(one, cells, papers, tests, "chance"), "columns": f"model|Model|text; {PAPER_COLUMNS}",
-        "note": "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
+    return table(
+        "paper_table_1", f"As in the paper's Table 1: annotators without training{where}",
+        f"model|Model|text; {PAPER_COLUMNS}",
+        _with_overall(one, cells, papers, tests, "chance"), "sure",
+        "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
         "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are taken as "
         "fixed, which the recommended table does not.",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def training(one, papers, tests, suffix: str) -> dict[str, Any] | None:
+def training(one, papers, tests, where: str) -> Table:
     """The paper's Table 2: the conditions of each machine system that has several."""
     cells = [whole for whole in one.wholes if len(one.conditions(whole.model)) > 1]
-    if not cells:
-        return None
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
-    return {
-        "name": f"paper_table_2{suffix}", "title": "As in the paper's Table 2: by training", "place": "sure",
-        "rows": _with_overall(one, cells, papers, tests, "training"), "columns": f"{head}condition|Training|text; {PAPER_COLUMNS}",
-        "note": "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
+    return table(
+        "paper_table_2", f"As in the paper's Table 2: by training{where}",
+        f"{head}condition|Training|text; {PAPER_COLUMNS}",
+        _with_overall(one, cells, papers, tests, "training"), "sure",
+        "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
         "p < .05. Accuracy cannot tell a better eye from a readier “machine”: see d' and c above.",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
+def changes(estimates: Sequence["Estimate"], where: str) -> Table:
     """What each comparison found, on each estimand, with what it could have found."""
     rows = []
     for estimate in estimates:
-        contrast = estimate.settings["contrast"]
+        contrast = contrast_of(estimate)
         rows.append(
             {
                 "x": contrast["x"], "y": contrast["y"], "model": contrast["question"], "what": estimate.settings["key"],
@@ -144,19 +142,18 @@ def changes(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
                 "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
             }
         )  # fmt: skip
-    if not rows:
-        return None
-    return {
-        "name": f"changes{suffix}", "title": "What is compared: sensitivity, leaning, accuracy", "place": "first", "rows": rows,
-        "columns": "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
+    return table(
+        "changes", f"What is compared: sensitivity, leaning, accuracy{where}",
+        "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
         "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
-        "note": "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
+        rows, "first",
+        "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
         "smallest difference that 8 of 10 such studies would have shown, were its p the smallest of those that are adjusted together; “not significant” leaves everything below it open.",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def by_domain(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
+def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
     """What a condition adds in each domain and on average, and whether that depends on the domain."""
     words = {
         "effect": "mean over domains",
@@ -176,18 +173,17 @@ def by_domain(estimates: Sequence[Any], suffix: str) -> dict[str, Any] | None:
                     "p": pvalue(estimate), "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
                 }
             )  # fmt: skip
-    if not rows:
-        return None
-    return {
-        "name": f"domains{suffix}", "title": "What training adds to accuracy, by domain", "place": "sure", "rows": rows,
-        "columns": "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
+    return table(
+        "domains", f"What training adds to accuracy, by domain{where}",
+        "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
         "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
-        "note": "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
+        rows, "sure",
+        "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
         "joint test is for. p is not adjusted.",
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def groups(estimates: Sequence[Any], name: str, title: str) -> dict[str, Any] | None:
+def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
     rows = []
     for estimate in estimates:
         is_pair = "x" in estimate.settings
@@ -204,30 +200,29 @@ def groups(estimates: Sequence[Any], name: str, title: str) -> dict[str, Any] | 
                 "n": estimate.n, "reason": estimate.reason,
             }
         )  # fmt: skip
-    if not rows:
-        return None
-    return {
-        "name": name, "title": title, "place": "more", "rows": rows,
-        "columns": "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
+    return table(
+        name, title,
+        "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
         "statistic|q or F|number; df|df|text; p|p|p; d|Cohen's d|number; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
-        "note": "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
-    }  # fmt: skip
+        rows, "more",
+        "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
+    )  # fmt: skip
 
 
-def checks(estimates: Sequence[Any], suffix: str) -> dict[str, Any]:
-    return {
-        "name": f"session{suffix}", "title": "Confidence, and the session", "place": "sure",
-        "rows": [
+def checks(estimates: Sequence["Estimate"], where: str) -> Table:
+    return table(
+        "session", f"Confidence, and the session{where}",
+        "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
+        [
             {"what": one.estimand, "estimate": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n, "reason": one.reason}
             for one in estimates
-        ],
-        "columns": "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
-        "note": "Above 0: confident answers are righter than the others; accuracy rises from one text to the next.",
-    }  # fmt: skip
+        ], "sure",
+        "Above 0: confident answers are righter than the others; accuracy rises from one text to the next.",
+    )  # fmt: skip
 
 
-def histograms(one, cell, rows, number: str) -> list[dict[str, Any]]:
+def histograms(cell, rows, number: int, where: str) -> list[Figure]:
     """The paper's Figures 3 and 4: how many annotators had so many texts right, beside guessing."""
     from analysis.stats import detection
 
@@ -241,10 +236,9 @@ def histograms(one, cell, rows, number: str) -> list[dict[str, Any]]:
             for series, values in (("annotators", found["counts"]), ("by guessing", found["expected_by_chance"]))
         ]  # fmt: skip
         figures.append(
-            {
-                "name": f"scores_{number}_{n}", "title": f"Texts right: {cell.key}", "kind": "bars", "axis": "annotators", "reference": None,
-                "description": f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.",
-                "limits": None, "rows": bars,
-            }
+            figure(
+                f"scores_{number}_{n}", f"Texts right: {cell.key}{where}", bars,
+                description=f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.", axis="annotators", kind="bars",
+            )
         )  # fmt: skip
     return figures

@@ -7,7 +7,8 @@ last two and not the first.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import contrast_of
 from analysis.comparisons import Comparison, judged
 from analysis.context import Context
 
@@ -29,19 +30,20 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
     found: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
     for estimand, compared, rows in _wanted(one):
         estimate = _estimate(estimand, compared, rows, context)
-        found[estimand].append((compared, _worded(estimate, estimand, compared)))
+        found[estimand].append((compared, _named(estimate, estimand, compared)))
     every = {estimand: judged(pairs, f"humanlike.{estimand}{suffix}", context.star_scheme) for estimand, pairs in found.items()}
     blocks = [
         Block(
             f"humanlike.{estimand}", f"Compared by {WHAT[estimand]}{where}", "recommended", estimates=estimates,
+            conclusions=concluded(estimates, _wording, lambda one: one.settings["null"]),
             note="Annotators and texts are both taken as samples; each pair of conditions within one machine system.",
         )
         for estimand, estimates in every.items()
     ]  # fmt: skip
     model = _condition_models(one, context)
-    tables = [layouts.changes([estimate for estimates in every.values() for estimate in estimates], suffix), layouts.by_domain(model, suffix)]
+    tables = [layouts.changes([estimate for estimates in every.values() for estimate in estimates], where), layouts.by_domain(model, where)]
     return [
-        *(replace(block, tables=[table for table in tables if table]) if n == 0 else block for n, block in enumerate(blocks)),
+        *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
         Block("humanlike.condition_model", f"Conditions in each domain{where}", "recommended", estimates=tuple(model),
               note="Each domain weighs the same; the interaction tests whether what a condition changes depends on the domain."),
     ]  # fmt: skip
@@ -129,64 +131,63 @@ def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", context: C
     return next(one for one in differences if one.settings["condition"] == compared.x)
 
 
-def _worded(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
-    """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
+def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
+    """The estimate with its comparison, and with a TOST where a margin was set."""
     null = 0.5 if estimand == "accuracy" and compared.y == CHANCE else 0.0
     tost = compared.equivalence(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
-    return compared.named(estimate, estimand, null=null, words=_words(estimand, compared))
+    return compared.named(estimate, estimand, null=null)
 
 
-def _words(estimand: str, compared: Comparison) -> dict[str, str]:
-    """What may be claimed, by verdict and direction. ``kind``: how the number is printed."""
-    x, y = compared.x, compared.y
-    about = f" ({compared.question})" if compared.question else ""
-    kind = "percent" if estimand == "accuracy" else "number"
+def _wording(one: "Estimate") -> Wording:
+    contrast, estimand = contrast_of(one), one.settings["key"]
+    x, y = contrast["x"], contrast["y"]
+    about = f" ({contrast['question']})" if contrast["question"] else ""
     if y == CHANCE:
         return {
-            "sensitivity": {
-                "more": f"Annotators told machine from human texts ({x}).",
-                "less": f"Annotators took machine texts for human ones more than chance would have it ({x}).",
-                "same": f"Annotators did not tell machine from human texts ({x})",
-                "open": f"It remains open whether annotators tell machine from human texts ({x}).",
-                "what": "d'", "symbol": "d'", "kind": kind,
-            },
-            "criterion": {
-                "more": f"Annotators leaned to “human” ({x}).", "less": f"Annotators leaned to “machine” ({x}).",
-                "same": f"Annotators leaned to neither answer ({x})",
-                "open": f"It remains open whether annotators lean to either answer ({x}).",
-                "what": "The criterion c", "symbol": "c", "kind": kind,
-            },
-            "accuracy": {
-                "more": f"Annotators were right more often than by guessing ({x}).",
-                "less": f"Annotators were right less often than by guessing ({x}).",
-                "same": f"Annotators were right as often as by guessing ({x})",
-                "open": f"It remains open whether annotators are right more often than by guessing ({x}).",
-                "what": "The share of correct answers", "symbol": "accuracy", "kind": kind,
-            },
+            "sensitivity": Wording(
+                more=f"Annotators told machine from human texts ({x}).",
+                less=f"Annotators took machine texts for human ones more than chance would have it ({x}).",
+                same=f"Annotators did not tell machine from human texts ({x})",
+                open=f"It remains open whether annotators tell machine from human texts ({x}).",
+                before="d' is", symbol="d'",
+            ),
+            "criterion": Wording(
+                more=f"Annotators leaned to “human” ({x}).", less=f"Annotators leaned to “machine” ({x}).",
+                same=f"Annotators leaned to neither answer ({x})",
+                open=f"It remains open whether annotators lean to either answer ({x}).",
+                before="The criterion c is", symbol="c",
+            ),
+            "accuracy": Wording(
+                more=f"Annotators were right more often than by guessing ({x}).",
+                less=f"Annotators were right less often than by guessing ({x}).",
+                same=f"Annotators were right as often as by guessing ({x})",
+                open=f"It remains open whether annotators are right more often than by guessing ({x}).",
+                before="The share of correct answers is", symbol="accuracy", kind="percent",
+            ),
         }[estimand]  # fmt: skip
     return {
-        "sensitivity": {
-            "more": f"Annotators told machine from human texts better under {x} than under {y}{about}.",
-            "less": f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
-            "same": f"Annotators told machine from human texts equally well under {x} and {y}{about}",
-            "open": f"It remains open whether {x} or {y} lets annotators tell machine from human texts better{about}.",
-            "what": "The difference of d'", "symbol": "Δd'", "kind": kind,
-        },
-        "criterion": {
-            "more": f"Annotators leaned to “human” more under {x} than under {y}{about}.",
-            "less": f"Annotators leaned to “human” less under {x} than under {y}{about}.",
-            "same": f"Annotators leaned to “human” alike under {x} and {y}{about}",
-            "open": f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
-            "what": "The difference of the criterion c", "symbol": "Δc", "kind": kind,
-        },
-        "accuracy": {
-            "more": f"Annotators were right more often under {x} than under {y}{about}.",
-            "less": f"Annotators were right less often under {x} than under {y}{about}.",
-            "same": f"Annotators were right equally often under {x} and {y}{about}",
-            "open": f"It remains open whether annotators are right more often under {x} or {y}{about}.",
-            "what": "The difference of the shares of correct answers", "symbol": "Δaccuracy", "kind": kind,
-        },
+        "sensitivity": Wording(
+            more=f"Annotators told machine from human texts better under {x} than under {y}{about}.",
+            less=f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
+            same=f"Annotators told machine from human texts equally well under {x} and {y}{about}",
+            open=f"It remains open whether {x} or {y} lets annotators tell machine from human texts better{about}.",
+            before="The difference of d' is", symbol="Δd'",
+        ),
+        "criterion": Wording(
+            more=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
+            less=f"Annotators leaned to “human” less under {x} than under {y}{about}.",
+            same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
+            open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
+            before="The difference of the criterion c is", symbol="Δc",
+        ),
+        "accuracy": Wording(
+            more=f"Annotators were right more often under {x} than under {y}{about}.",
+            less=f"Annotators were right less often under {x} than under {y}{about}.",
+            same=f"Annotators were right equally often under {x} and {y}{about}",
+            open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
+            before="The difference of the shares of correct answers is", symbol="Δaccuracy", kind="percent",
+        ),
     }[estimand]  # fmt: skip
 
 

@@ -9,7 +9,8 @@ Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a s
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import sides_of
 from analysis.comparisons import Comparison, comparison, not_side_by_side
 from analysis.comparisons import judged as judged_by_family
 from analysis.context import Context
@@ -50,11 +51,12 @@ class MarksAnalysis(ProtocolAnalysis):
             estimates = judged_by_family(pairs, f"marks.{estimand}", context.star_scheme)
             blocks.append(
                 Block(f"marks.{estimand}", f"Compared by {layouts.WHAT[estimand]}", "recommended", estimates=estimates,
-                      tables=layouts.pairs(estimates, estimand, several), series=layouts.differences(estimates, estimand, several),
+                      conclusions=concluded(estimates, _wording, 0.0), tables=[layouts.pairs(estimates, estimand, several)],
+                      figures=[layouts.differences(estimates, estimand, several)],
                       note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.")
             )  # fmt: skip
-        for number, one in enumerate(found):
-            blocks += _about(one, context, "" if number == 0 else f"_{number + 1}")
+        for one in found:
+            blocks += _about(one, context)
         return [block for block in blocks if block.estimates]
 
 
@@ -105,29 +107,27 @@ def _difference(one: Judged, estimand: str, compared: Comparison, level: float) 
 
 
 def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
-    """The estimate with its comparison, with a TOST where a margin was set, and with what a sentence may say of it."""
+    """The estimate with its comparison, and with a TOST where a margin was set."""
     sensitivity = (*estimate.sensitivity, *compared.equivalence(estimate, null=0.0))
-    return compared.named(
-        replace(estimate, sensitivity=sensitivity), estimand, null=0.0, words=_words(estimand, compared)
-    )
+    return compared.named(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
 
 
-def _words(estimand: str, compared: Comparison) -> dict[str, str]:
-    x, y = compared.x, compared.y
-    if estimand == SCORE:
-        return {
-            "more": f"{x} was scored higher than {y}.", "less": f"{y} was scored higher than {x}.",
-            "same": f"{x} and {y} were scored alike", "open": f"It remains open whether {x} or {y} is scored higher.",
-            "what": "The mean difference of scores", "symbol": "Δscore", "kind": "number",
-        }  # fmt: skip
-    return {
-        "more": f"{x} has fewer or milder errors than {y}.", "less": f"{y} has fewer or milder errors than {x}.",
-        "same": f"{x} and {y} have equally many and grave errors", "open": f"It remains open whether {x} or {y} has fewer or milder errors.",
-        "what": "The mean difference of penalties", "symbol": "Δpenalty", "kind": "number",
-    }  # fmt: skip
+def _wording(one: "Estimate") -> Wording:
+    x, y, _ = sides_of(one)
+    if one.settings["key"] == SCORE:
+        return Wording(
+            more=f"{x} was scored higher than {y}.", less=f"{y} was scored higher than {x}.",
+            same=f"{x} and {y} were scored alike", open=f"It remains open whether {x} or {y} is scored higher.",
+            before="The mean difference of scores is", symbol="Δscore",
+        )  # fmt: skip
+    return Wording(
+        more=f"{x} has fewer or milder errors than {y}.", less=f"{y} has fewer or milder errors than {x}.",
+        same=f"{x} and {y} have equally many and grave errors", open=f"It remains open whether {x} or {y} has fewer or milder errors.",
+        before="The mean difference of penalties is", symbol="Δpenalty",
+    )  # fmt: skip
 
 
-def _about(one: Judged, context: Context, suffix: str) -> list[Block]:
+def _about(one: Judged, context: Context) -> list[Block]:
     rows = one.outputs[one.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
@@ -139,14 +139,14 @@ def _about(one: Judged, context: Context, suffix: str) -> list[Block]:
     paper = _standard(one)
     return [
         Block("marks.systems", f"Each system by itself ({one.title})", "recommended", estimates=systems,
-              tables=[layouts.systems(systems, one, suffix)], series=[layouts.penalties(systems, one, suffix)],
+              tables=[layouts.systems(systems, one)], figures=[layouts.penalties(systems, one)],
               note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks."),
         Block("marks.kinds", f"Errors by kind and grade ({one.title})", "recommended", estimates=kinds,
-              tables=[layouts.kinds(kinds, one, suffix)], note="Errors per judged output."),
+              tables=[layouts.kinds(kinds, one)], note="Errors per judged output."),
         Block("marks.checks", f"Whether people mark the same ({one.title})", "recommended", estimates=checks,
-              tables=[layouts.checks(checks, one, suffix)],
+              tables=[layouts.checks(checks, one)],
               note="Sentences of outputs that several annotators read; marks of no sentence are left out."),
-        Block("marks.standard", f"As campaigns print it ({one.title})", "paper", estimates=paper, tables=[layouts.standard(paper, one, suffix)],
+        Block("marks.standard", f"As campaigns print it ({one.title})", "paper", estimates=paper, tables=[layouts.standard(paper, one)],
               note="Outputs taken as independent, after all primary rules; no interval is given, because outputs of one annotator are not."),
     ]  # fmt: skip
 

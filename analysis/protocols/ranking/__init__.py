@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import sides_of
 from analysis.comparisons import Comparison, comparison, judged
 from analysis.context import Context
 from analysis.references import Ends, ends_of, unplanned_pairs
@@ -57,12 +58,13 @@ class RankingAnalysis(ProtocolAnalysis):
         several = len(asked) > 1
         blocks = [
             Block("ranking.share", "Share of rankings with x above y", "recommended", estimates=estimates,
-                  tables=layouts.pairs(estimates, several), series=layouts.shares(estimates, several),
+                  conclusions=concluded(estimates, _wording, 0.5),
+                  tables=[layouts.pairs(estimates, several)], figures=[layouts.shares(estimates, several)],
                   note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
                        "Annotators are clusters."),
         ]  # fmt: skip
-        for number, one in enumerate(asked):
-            blocks += _about(one, context, "" if number == 0 else f"_{number + 1}")
+        for one in asked:
+            blocks += _about(one, context)
         return [block for block in blocks if block.estimates]
 
 
@@ -142,20 +144,19 @@ def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
         **estimate.detail, "n_above": int((score == 1).sum()), "n_ties": int((score == 0.5).sum()), "n_below": int((score == 0).sum()),
     }  # fmt: skip
     estimate = replace(estimate, sensitivity=tuple(others), detail=detail)
-    return compared.named(estimate, SHARE, null=0.5, words=_words(compared))
+    return compared.named(estimate, SHARE, null=0.5)
 
 
-def _words(compared: Comparison) -> dict[str, str]:
-    x, y = compared.x, compared.y
-    about = f" on {compared.criterion}" if compared.criterion else ""
-    return {
-        "more": f"{x} was ranked above {y}{about}.", "less": f"{y} was ranked above {x}{about}.",
-        "same": f"{x} and {y} were ranked alike{about}", "open": f"It remains open whether {x} or {y} is ranked higher{about}.",
-        "what": f"The share of rankings with {x} above {y}, ties counting half,", "symbol": f"P({x} above {y})", "kind": "percent",
-    }  # fmt: skip
+def _wording(one: "Estimate") -> Wording:
+    x, y, about = sides_of(one)
+    return Wording(
+        more=f"{x} was ranked above {y}{about}.", less=f"{y} was ranked above {x}{about}.",
+        same=f"{x} and {y} were ranked alike{about}", open=f"It remains open whether {x} or {y} is ranked higher{about}.",
+        before=f"The share of rankings with {x} above {y}, ties counting half, is", symbol=f"P({x} above {y})", kind="percent",
+    )  # fmt: skip
 
 
-def _about(one: Ranked, context: Context, suffix: str) -> list[Block]:
+def _about(one: Ranked, context: Context) -> list[Block]:
     """The systems by themselves, how far people agree, and the textbook's test."""
     from analysis.stats import agreement, clusters, ranks, ratings
 
@@ -208,18 +209,18 @@ def _about(one: Ranked, context: Context, suffix: str) -> list[Block]:
     )
     return [
         Block("ranking.means", f"Mean rank of each system ({one.title})", "recommended", estimates=means,
-              verdict={"ranks": sets.as_dict()}, tables=[layouts.systems(means, sets, strengths, suffix, one.title)],
-              series=[layouts.means(means, suffix, one.title)],
+              verdict={"ranks": sets.as_dict()}, tables=[layouts.systems(means, sets, strengths, one.title)],
+              figures=[layouts.means(means, one.title)],
               note="1 is the best; those who share a place have the mean of the places that they take."),
         Block("ranking.strengths", f"Strengths ({one.title})", "recommended", estimates=strengths, verdict=fit,
               note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters."),
         Block("ranking.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks),
-              tables=[layouts.checks([*checks, textbook], suffix, one.title)],
+              tables=[layouts.checks([*checks, textbook], one.title)],
               note="Agreement is over outputs that several ranked among the same others."),
         Block("ranking.friedman", f"Friedman's test and Kendall's W ({one.title})", "paper", estimates=(textbook,),
               note="One ranking an annotator, of their mean ranks, after all primary rules."),
         Block("ranking.references", f"Where the planted references stood ({one.title})", "recommended", estimates=planted,
-              tables=[layouts.references(planted, suffix, one.title)]),
+              tables=[layouts.references(planted, one.title)]),
     ]  # fmt: skip
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
+from analysis.blocks import Block, Wording, concluded
+from analysis.cells import ends, sides_of
 from analysis.comparisons import Comparison, judged, not_side_by_side
 from analysis.context import Context
 from analysis.references import Ends
+from analysis.tables import table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,16 +42,16 @@ class Utilities:
         }  # fmt: skip
 
 
-def utilities(rows: "DataFrame", ends: Ends, scale: tuple[float, float], where: str) -> Utilities | None:
+def utilities(rows: "DataFrame", references: Ends, scale: tuple[float, float], where: str) -> Utilities | None:
     """``rows``: the kept ratings of one question, with ``rating`` on its scale. None where the study plants no two ends."""
     from analysis.stats import ratings
 
     rows = rows[rows["rating"].notna()]
-    if not ends.is_complete or not len(rows):
+    if not references.is_complete or not len(rows):
         return None
     found = ratings.between_references(
         rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object),
-        is_minimum=rows["system"].isin(ends.minimal).to_numpy(bool), is_maximum=rows["system"].isin(ends.maximal).to_numpy(bool),
+        is_minimum=rows["system"].isin(references.minimal).to_numpy(bool), is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=LEAST_SPREAD * (scale[1] - scale[0]),
     )  # fmt: skip
     return Utilities(where, rows.assign(utility=found.values), found, rows["annotator"].nunique())
@@ -83,15 +85,17 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
             analysis="rating.utility_difference.equivalence", **words,
         )  # fmt: skip
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
-    x, y = compared.x, compared.y
-    about = f" on {compared.criterion}" if compared.criterion else ""
-    claims = {
-        "more": f"{x} has a higher expected utility than {y}{about}.", "less": f"{x} has a lower expected utility than {y}{about}.",
-        "same": f"{x} and {y} have equivalent expected utilities{about}",
-        "open": f"It remains open whether {x} or {y} has the higher expected utility{about}.",
-        "what": f"EEU of {x} less that of {y}", "symbol": "Δ EEU", "kind": "number",
-    }  # fmt: skip
-    return compared.named(estimate, UTILITY, null=0.0, words=claims)
+    return compared.named(estimate, UTILITY, null=0.0)
+
+
+def _wording(one: "Estimate") -> Wording:
+    x, y, about = sides_of(one)
+    return Wording(
+        more=f"{x} has a higher expected utility than {y}{about}.", less=f"{x} has a lower expected utility than {y}{about}.",
+        same=f"{x} and {y} have equivalent expected utilities{about}",
+        open=f"It remains open whether {x} or {y} has the higher expected utility{about}.",
+        before=f"EEU of {x} less that of {y} is", symbol="Δ EEU",
+    )  # fmt: skip
 
 
 def _flags(one: Utilities) -> tuple[Any, ...]:
@@ -104,19 +108,18 @@ def _flags(one: Utilities) -> tuple[Any, ...]:
     )
 
 
-def blocks(
-    found: Sequence[Utilities], compared: Iterable[tuple[Comparison, Utilities]], ends: Ends, context: Context
+def utility_blocks(
+    found: Sequence[Utilities], compared: Iterable[tuple[Comparison, Utilities]], references: Ends, context: Context
 ) -> list[Block]:
     """EEU of each system for each question, who had no scale, and the differences that a contrast names."""
     estimates, rows, people = [], [], []
     for one in found:
-        for system, estimate in _of_systems(one, ends, context.level):
+        for system, estimate in _of_systems(one, references, context.level):
             estimates.append(estimate)
-            interval = estimate.interval
             rows.append(
                 {
                     "where": one.where, "system": system, "eeu": estimate.estimate,
-                    "interval": None if interval is None else [interval.low, interval.high], "n": estimate.n,
+                    "interval": ends(estimate), "n": estimate.n,
                     "reason": estimate.reason,
                 }
             )  # fmt: skip
@@ -130,33 +133,37 @@ def blocks(
         )  # fmt: skip
     pairs = [(about, difference(one, about, context.level)) for about, one in compared]
     tables = [
-        {
-            "name": "utilities", "title": "Expected utility of each system", "place": "sure", "rows": rows,
-            "columns": "where|Question|text; system|System|text; eeu|EEU|number; interval|95% CI|wide_interval; n|n annotators|integer; "
+        table(
+            "utilities", "Expected utility of each system",
+            "where|Question|text; system|System|text; eeu|EEU|number; interval|95% CI|wide_interval; n|n annotators|integer; "
             "reason|Undefined because|text",
-            "note": "Each rating as a part of the way from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
+            rows, "sure",
+            "Each rating as a part of the way from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
             "(1); every annotator weighs the same.",
-        },
-        {
-            "name": "references", "title": "Who used the references as ends", "place": "sure", "rows": people,
-            "columns": "where|Question|text; n|Annotators|integer; kept|With a scale of their own|integer; "
+        ),
+        table(
+            "references", "Who used the references as ends",
+            "where|Question|text; n|Annotators|integer; kept|With a scale of their own|integer; "
             "extremum_violation|Rated the maximal no higher|integer; narrow_references|Kept them too close|integer; "
             "references_not_rated|Did not rate both|integer; who|Left out of utilities|text",
-            "note": "Whoever rates the maximal reference no higher than the minimal one does not share the ends that utilities need, and has no "
+            people, "sure",
+            "Whoever rates the maximal reference no higher than the minimal one does not share the ends that utilities need, and has no "
             "part in them. Two references less than a tenth of the scale apart give no scale either.",
-        },
+        ),
     ]  # fmt: skip
+    differences = judged(pairs, "rating.utility", context.star_scheme)
     return [
         Block("rating.utility", "Expected utility between the references", "recommended", estimates=tuple(estimates), tables=tables),
         Block("rating.utility_difference", "Difference of expected utilities", "recommended",
-              estimates=judged(pairs, "rating.utility", context.star_scheme)),
+              estimates=differences,
+              conclusions=concluded(differences, _wording, 0.0)),
     ]  # fmt: skip
 
 
-def _of_systems(one: Utilities, ends: Ends, level: float) -> Iterable[tuple[str, "Estimate"]]:
+def _of_systems(one: Utilities, references: Ends, level: float) -> Iterable[tuple[str, "Estimate"]]:
     from analysis.stats import ratings
 
-    for system, mine in one.rows[~one.rows["system"].isin(ends.names)].groupby("system", sort=True):
+    for system, mine in one.rows[~one.rows["system"].isin(references.names)].groupby("system", sort=True):
         estimate = ratings.expected_utility(
             mine["utility"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=True, level=level
         )

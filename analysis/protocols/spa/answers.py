@@ -25,8 +25,17 @@ class Answers:
     people: "DataFrame"
 
     @property
+    def title(self) -> str:
+        return f"section {self.section.position}, m = {self.section.m}"
+
+    @property
     def names(self) -> list[str]:
         return [one.key for one in self.comparisons]
+
+    @property
+    def kept(self) -> "Answers":
+        """Those of the annotators of the recommended estimates."""
+        return self.chosen(self.people["is_kept"].to_numpy(bool))
 
     def chosen(self, mask) -> "Answers":
         return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])

@@ -11,8 +11,7 @@ from analysis.coding.hints import hints_by_row, hints_of, near_duplicates
 from analysis.coding.models import Coding, CodingSample
 from analysis.coding.report import blocks, read_samples, refused_work, reviewed
 from analysis.coding.sampling import draw_sample, explanations
-from analysis.report import block_as_dict, build_report
-from analysis.tables import of_blocks
+from analysis.report import build_report
 from annotators.models import Assignment, Response
 from annotators.withdraw import withdraw
 from studies import lifecycle
@@ -59,7 +58,7 @@ def code_all(sample, coder, labels_of):
 
 
 def tables(sample_blocks):
-    return {one["name"]: one for one in of_blocks([block_as_dict(b) for b in sample_blocks])}
+    return {one["name"]: one for block in sample_blocks for one in block.tables}
 
 
 def made(study):

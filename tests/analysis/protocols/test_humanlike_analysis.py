@@ -6,10 +6,9 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from analysis.protocols.humanlike.judgements import Cell, judgements_of
-from analysis.report import block_as_dict
 from analysis.sentences import conclusions
 from analysis.stats.generators import human_like_ratings
-from analysis.tables import of_blocks
+from analysis.tables import joined
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_humanlike, humanlike_draft
@@ -52,7 +51,7 @@ def block(blocks, name, mode="recommended"):
 
 
 def table(blocks, name):
-    return next(one for one in of_blocks([block_as_dict(b) for b in blocks]) if one["name"] == name)
+    return next(one for block in blocks for one in block.tables if one["name"] == name)
 
 
 @pytest.fixture
@@ -81,14 +80,14 @@ def test_one_domain_is_not_told_twice(small):
     frame, section = small
     blocks = analysed("humanlike", frame, [section])
     assert [row["domain"] for row in table(blocks, "detection")["rows"]] == ["all"]
-    assert [one["title"] for b in blocks for one in b.series if one.get("kind") == "bars"] == [
+    assert [one["title"] for b in blocks for one in b.figures if one.get("kind") == "bars"] == [
         "Texts right: gpt3, none"
     ]
 
 
 def test_the_histogram_counts_people_by_texts_right(small):
     frame, section = small
-    figures = [one for b in analysed("humanlike", frame, [section]) for one in b.series if one.get("kind") == "bars"]
+    figures = [one for b in analysed("humanlike", frame, [section]) for one in b.figures if one.get("kind") == "bars"]
     counts = {row["label"]: row["estimate"] for row in figures[0]["rows"] if row["series"] == "annotators"}
     assert counts == {"0 of 3 right": 0, "1 of 3 right": 0, "2 of 3 right": 1, "3 of 3 right": 1}
     guessing = [row["estimate"] for row in figures[0]["rows"] if row["series"] == "by guessing"]
@@ -125,8 +124,9 @@ def test_each_section_has_families_and_tables_of_its_own():
             if test and test.family:
                 places.setdefault((test.family, block.mode), set()).add((block.title, test.family_size, test.adjust))
     assert len(places) > 10 and all(len(told) == 1 for told in places.values())
-    names = [table["name"] for block in found for table in block.tables]
-    assert len(names) == len(set(names)) > 10
+    tables = joined(table for block in found for table in block.tables)
+    assert len(tables) == len({table["name"] for table in tables}) > 10
+    assert len({table["title"] for table in tables}) == len(tables)
 
 
 def test_known_sensitivity_and_leaning_come_out():
@@ -185,7 +185,7 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     for estimate in sensitivities:
         detail, shown = estimate.detail, found[estimate.settings["contrast"]["x"], "sensitivity"]["detectable"]
         assert shown == detail["detectable"] == pytest.approx(findable(detail, 3), rel=1e-4)
-    said = conclusions([block_as_dict(b) for b in blocks])
+    said = conclusions(blocks)
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
     assert said[1]["claim"] == "Annotators told machine from human texts better under examples than under none."
     assert said[1]["recovered"] == "recovered"
@@ -242,7 +242,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
     Contrast.objects.create(study=study, x=systems["gpt2"], y=systems["gpt3"], expected=">")
     Contrast.objects.create(study=study, estimand="accuracy", role="secondary")
     frame, sections = made(study, {"news gpt2 none": (1.2, 0), "news gpt3 none": (0, 0)}, n=150, seed=7)
-    said = conclusions([block_as_dict(b) for b in analysed("humanlike", frame, sections)])
+    said = conclusions(analysed("humanlike", frame, sections))
     assert said[0]["claim"] == "Annotators told machine from human texts better under gpt2 than under gpt3."
     claims = [one["claim"] for one in said[1:]]
     assert (
@@ -265,7 +265,7 @@ def test_hardly_anybody_is_no_error(small, keep):
     blocks = analysed("humanlike", frame, [section])
     assert table(blocks, "paper_table_1")["rows"][0]["n"] == keep
     for one in blocks:
-        block_as_dict(one)
+        one.as_dict()
 
 
 def test_everybody_of_one_mind_is_no_error():

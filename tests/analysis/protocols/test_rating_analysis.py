@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis import sentences, tables
+from analysis import sentences
 from studies import lifecycle
 from studies.models import Contrast, System
 from tests.analysis.protocols.analysed import analysed
@@ -38,13 +38,8 @@ def frame_of(section, ratings=RATINGS, prompts=1, **columns):
     return frame
 
 
-def as_json(block):
-    return {
-        "name": block.name,
-        "mode": block.mode,
-        "verdict": block.verdict,
-        "estimates": [e.as_dict() for e in block.estimates],
-    }
+def rows_of(blocks, *names):
+    return [row for block in blocks for table in block.tables if table["name"] in names for row in table["rows"]]
 
 
 def one(blocks, name, mode="recommended"):
@@ -77,7 +72,7 @@ def test_a_margin_is_on_the_scale_of_the_estimand_that_its_comparison_names(sect
     assert (tost.detail["low_bound"], tost.detail["high_bound"]) == (-0.45, 0.45) and tost.interval.high < 0.45
     assert apart.detail["verdict"] == "equivalent" and above.detail["verdict"] is None
     assert above.settings["contrast"]["margin"] is None and apart.settings["contrast"]["margin"] == 0.45
-    said = {each["claim"]: each["recovered"] for each in sentences.conclusions([as_json(block) for block in blocks])}
+    said = {each["claim"]: each["recovered"] for each in sentences.conclusions(blocks)}
     assert said["beta and alpha have equivalent mean ratings within ±0.45."] == "recovered"
     # Beside it one of superiority, whose margin is a share: each keeps its own.
     x, y = (System.objects.get(study=section.study, name=name) for name in ("beta", "alpha"))
@@ -114,7 +109,7 @@ def test_ranks_come_with_all_that_they_may_be(section):
     assert ranks["systems"] == ["alpha", "beta"] and ranks["ranks"] == ranks["low"] == ranks["high"] == [2, 1]
     (close,) = [b for b in analysed("rating", frame_of(section), [section]) if b.name == "rating.means"]
     assert close.verdict["ranks"]["low"] == [1, 1] and close.verdict["ranks"]["high"] == [2, 2]
-    rows = tables.means([as_json(block)])["rows"]
+    rows = rows_of([block], "means")
     assert [(row["system"], row["rank"], row["highest"], row["lowest"]) for row in rows] == [
         ("beta", 1, 1, 1),
         ("alpha", 2, 2, 2),
@@ -182,7 +177,7 @@ def test_points_may_be_scored_as_parts_of_the_scale(section):
     # Five points are .25 apart: a difference beyond that cannot have been turned by rounding.
     guard = one(blocks, "rating.difference").detail["reversal_guard"]
     assert guard["high"] == pytest.approx(unit.estimate + 0.25)
-    rows = [row for made in (tables.likert, tables.means) for row in made([as_json(block) for block in blocks])["rows"]]
+    rows = rows_of(blocks, "ratings", "means")
     assert {row["scored"] for row in rows} == {"points, 0 to 1"}
     means = {e.settings["system"]: e for e in next(b for b in blocks if b.name == "rating.means").estimates}
     assert means["alpha"].estimate == pytest.approx((sum(RATINGS["alpha"]) / 8 - 1) / 4)

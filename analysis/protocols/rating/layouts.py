@@ -1,0 +1,92 @@
+"""Tables and figures of ratings. Nothing is computed here but what is put beside what."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from analysis.cells import contrast_of, ends, label, pvalue
+from analysis.figures import Figure, figure, point
+from analysis.tables import Table, filled_cells, table
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+
+def ratings(above: Sequence["Estimate"], apart: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
+    """Differences of ratings with their ordinal-safe companions and the reversal guard."""
+    return table(
+        "ratings", "Ratings, and what rests on their order alone",
+        "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
+        "delta|Δ|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
+        "above|P(rated higher)|probability; above_interval|95% CI|interval; above_pvalue|adj. p|p; cliff|Cliff's δ|probability; "
+        "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
+        "logit|Cumulative logit|number; logit_interval|95% CI, logit|wide_interval; logit_pvalue|p, logit|p; logit_reason|No logit because|text; "
+        "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
+        [_rating(*found) for found in zip(above, apart, paper, strict=True)], "sure",
+        "Reversed preference: rounding to whole points could at worst have turned the sign; that it cannot be excluded does not say "
+        "that it occurred.",
+    )  # fmt: skip
+
+
+def _rating(above: "Estimate", apart: "Estimate", paper: "Estimate") -> dict[str, Any]:
+    contrast = contrast_of(above)
+    guard = apart.detail.get("reversal_guard") or {}
+    others = {other.analysis: other for other in above.sensitivity}
+    logit, sign = others.get("rating.cumulative_logit"), others.get("rating.sign_test")
+    return {
+        "contrast": label(above, True), "question": contrast["question"], "scored": apart.settings["scored"],
+        **filled_cells("paper", paper), **filled_cells("delta", apart), **filled_cells("above", above),
+        "cliff": above.detail.get("cliff_delta"), "ties": above.detail.get("n_ties"),
+        "sign": sign.estimate if sign else None, "sign_pvalue": pvalue(sign), "wilcoxon_pvalue": pvalue(others.get("rating.wilcoxon")),
+        **filled_cells("logit", logit), "logit_reason": logit.reason if logit else "",
+        "guard": [guard["low"], guard["high"]] if guard else None,
+        "reversal": "" if not guard else "cannot be excluded" if guard["is_reversal_possible"] else "excluded",
+        "n": above.n, "reason": above.reason,
+    }  # fmt: skip
+
+
+def superiority(above: Sequence["Estimate"], level: float) -> Figure:
+    several = len({contrast_of(one)["key"].partition(", section")[2] for one in above}) > 1
+    return figure(
+        "ratings", "Chance of being rated higher", [point(one, label(one, several), "probability of superiority") for one in above],
+        description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
+        axis="P(x rated above y)", reference=0.5, limits=[0, 1],
+    )  # fmt: skip
+
+
+def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
+    """Mean rating of each system, best first within a question, with the ranks that it may have. ``ranked``: sets of ranks."""
+    may = {
+        system: (rank, low, high)
+        for system, rank, low, high in zip(
+            ranked.systems, ranked.ranks, ranked.low or (), ranked.high or (), strict=False
+        )
+    }
+    rows = []
+    for one in sorted(estimates, key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.settings["system"])):
+        about = one.settings
+        rank, low, high = may.get(about["system"], (None, None, None))
+        rows.append(
+            {
+                "where": f"section {about['section']}, {about['question']}", "system": about["system"], "mean": one.estimate,
+                "scored": about["scored"], "interval": ends(one), "rank": rank, "highest": low, "lowest": high, "n": one.n,
+                "reason": one.reason or ranked.reason,
+            }
+        )  # fmt: skip
+    return table(
+        "means", "Mean rating of each system",
+        "where|Question|text; system|System|text; mean|Mean|number; scored|In|text; interval|95% CI|wide_interval; rank|Rank|integer; "
+        "highest|May be as high as|integer; lowest|May be as low as|integer; n|n annotators|integer; reason|Note|text",
+        rows, "more", "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level.",
+    )  # fmt: skip
+
+
+def means_figure(estimates: Sequence["Estimate"], several: bool, level: float) -> Figure:
+    def who(one: "Estimate") -> str:
+        where = f", section {one.settings['section']}" if several else ""
+        return f"{one.settings['system']} ({one.settings['question']}{where})"
+
+    return figure(
+        "means", "Mean rating of each system", [point(one, who(one), "mean") for one in estimates],
+        description="On the scale on which answers are scored, every annotator weighing the same, with "
+        f"{100 * level:g} % confidence intervals.", axis="Mean rating",
+    )  # fmt: skip

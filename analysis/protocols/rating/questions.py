@@ -1,0 +1,126 @@
+"""The ratings of one question as the statistics take them, on the question's own scale."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.comparisons import Comparison, comparison
+from analysis.references import Ends, ends_of
+from studies.contrasts import of_systems
+from studies.protocols.rating import settings_of
+from studies.scales import ScaleSpec, read_scale
+
+from .utilities import UTILITY, Utilities, utilities
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+DIFFERENCE, SUPERIORITY = "difference", "superiority"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
+    and prompt, a column a system. ``ends``: what its points are scored between. ``references`` are the study's planted ends,
+    ``utilities`` the ratings between them.
+    ``by_points``: by key, the comparisons that name the difference of means, whose margins are in points."""
+
+    section: Any
+    question: Any
+    scale: ScaleSpec
+    comparisons: tuple[Comparison, ...]
+    kept: "DataFrame"
+    wide: "DataFrame"
+    wide_paper: "DataFrame"
+    ends: tuple[float, float]
+    is_overall: bool
+    references: Ends
+    utilities: Utilities | None
+    named: tuple[Comparison, ...]
+    by_points: Mapping[str, Comparison]
+
+    @property
+    def step(self) -> float:
+        """The distance of two neighbouring points."""
+        return (self.ends[1] - self.ends[0]) / (self.scale.maximum - self.scale.minimum)
+
+    @property
+    def words(self) -> str:
+        """The question as a reader finds it: its key, whether it is the overall one, and how its points are scored."""
+        said = ["overall"] * (self.is_overall and self.question.key != "overall")
+        said += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
+        return self.question.key + (f" ({', '.join(said)})" if said else "")
+
+    @property
+    def scored(self) -> str:
+        """The unit of its means and differences: what its points are scored between."""
+        return f"points, {self.ends[0]:g} to {self.ends[1]:g}"
+
+    @property
+    def title(self) -> str:
+        return f"section {self.section.position}, {self.question.criterion or self.words}"
+
+
+def questions_of(frame: "DataFrame", section: Any) -> list[Ratings]:
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
+    references = ends_of(section.study)
+    questions = list(section.questions.all())
+    is_unit = settings_of(section)["scores"] == "unit"
+    found = []
+    for question in questions:
+        try:
+            scale = read_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame lists it among its problems
+        mine = rows[rows["question"] == question.key]
+        low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
+        # Rounded back to what was chosen: points must stay equal to one another.
+        mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
+        kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
+        is_overall = not question.criterion and any(other.criterion for other in questions)
+        comparisons, by_points = _compared(contrasts, section, question)
+        one = Ratings(
+            section, question, scale, comparisons, kept, wide(kept), wide(paper), (float(low), float(high)), is_overall, references,
+            None, _planned(contrasts, section, question, UTILITY), by_points,
+        )  # fmt: skip
+        where = f"section {section.position}, {one.words}"
+        found.append(replace(one, utilities=utilities(kept, references, one.ends, where)))
+    return found
+
+
+def _compared(
+    contrasts: Sequence[Any], section: Any, question: Any
+) -> tuple[tuple[Comparison, ...], dict[str, Comparison]]:
+    """All comparisons by either estimand, and by key those that name the difference of means itself."""
+    points = [contrast for contrast in contrasts if contrast.estimand == DIFFERENCE]
+    rest = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
+    by_points = {one.key: one for one in _planned(points, section, question, DIFFERENCE)}
+    others = {one.key: one for one in _planned(rest, section, question, DIFFERENCE, SUPERIORITY)}
+    found = []
+    for one in _planned(contrasts, section, question, DIFFERENCE, SUPERIORITY):
+        # A margin in points is none of a probability: without a comparison of its own, that one has no margin.
+        expected = "" if one.expected == "~" else one.expected
+        found.append(others.get(one.key) or replace(one, margin=None, expected=expected))
+    return tuple(found), by_points
+
+
+def _planned(contrasts: Sequence[Any], section: Any, question: Any, *estimands: str) -> tuple[Comparison, ...]:
+    found = [
+        comparison(contrast, section, question.criterion, question.key)
+        for estimand in estimands
+        for contrast in of_systems(contrasts, section, estimand, DIFFERENCE)
+        if contrast.criterion in ("", question.criterion)
+    ]
+    return tuple({one.key: one for one in found}.values())
+
+
+def wide(rows: "DataFrame") -> "DataFrame":
+    return rows.pivot_table(index=["annotator", "prompt"], columns="system", values="rating", aggfunc="mean", sort=True)
+
+
+def paired(wide: "DataFrame", compared: Comparison) -> "DataFrame":
+    """A row an annotator and prompt for which both systems were rated: columns x and y."""
+    table = wide.reindex(columns=[compared.x, compared.y]).dropna()
+    table.columns = ["x", "y"]
+    return table.reset_index()

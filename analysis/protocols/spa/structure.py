@@ -1,0 +1,96 @@
+"""Coherence of the pairs, ranking of the systems and reliability of the answers of one section."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.blocks import Block
+from analysis.context import Context
+from analysis.protocols.common_tables import ranking, reliability, reliability_row
+
+from . import layouts
+from .answers import Answers
+
+
+def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context: Context) -> list[Block]:
+    """Coherence of the pairs, ranking of the systems and reliability, on one criterion."""
+    import numpy as np
+
+    from analysis.stats import agreement, coherence, spa
+    from analysis.stats.bradley_terry import fractional_bradley_terry
+    from analysis.stats.results import plain
+
+    chosen = [kept.comparisons[n] for n in columns]
+    systems = list(dict.fromkeys(name for compared in chosen for name in (compared.x, compared.y)))
+    systems.sort()
+    number = {name: n for n, name in enumerate(systems)}
+    pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
+    table = spa.combined(kept.xy, kept.yx)[:, columns]
+    what = (kept.section.position, chosen[0].criterion)
+    common = {"level": context.level, "resamples": context.resamples}
+    blocks = []
+    if len(systems) > 2:
+        found = coherence.coherence(table, pairs, n_systems=len(systems), rng=context.rng("coherence", *what), **common)
+        cycles = [" > ".join(systems[n] for n in (*cycle, cycle[0])) for cycle in found.cycles]
+        sums = tuple(replace(total, settings={**total.settings, "systems": systems}) for total in found.cycle_sums)
+        estimates = (*found.transitivity, found.cycle, *sums)
+        blocks.append(
+            Block("spa.coherence", f"Coherence of the pairs ({title})", "recommended",
+                  estimates=estimates, verdict={"cycles": cycles, "systems": systems},
+                  tables=[layouts.coherence(estimates, cycles, title)])
+        )  # fmt: skip
+    first, second, given, people = [], [], [], []
+    for column, (x, y) in zip(columns, pairs, strict=True):
+        for named, other, answers in ((x, y, kept.xy), (y, x, kept.yx)):
+            here = ~np.isnan(answers[:, column])
+            n = int(here.sum())
+            first += [named] * n
+            second += [other] * n
+            given.append(answers[here, column] / 100)
+            people.append(np.flatnonzero(here))
+    given, people = np.concatenate(given), np.concatenate(people)
+    first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
+    fit = fractional_bradley_terry(first, second, given, people, n_systems=len(systems), level=context.level)
+    framed = fractional_bradley_terry(
+        first, second, given, people, n_systems=len(systems), framing=True, level=context.level
+    )
+    strengths = [
+        replace(
+            strength,
+            estimand=f"log-odds of {systems[n]} against {systems[0]}",
+            detail={**strength.detail, "system": systems[n]},
+        )
+        for n, strength in enumerate(fit.strengths)
+    ]
+    verdict = plain(
+        {
+            "systems": systems,
+            "status": fit.status,
+            "reason": fit.reason,
+            "probabilities": fit.probabilities,
+            "observed": fit.observed,
+            "components": [[systems[n] for n in group] for group in fit.components],
+        }
+    )
+    note = "Strengths in log-odds; an interval is against the reference, the system whose strength is 0."
+    blocks.append(
+        Block("spa.ranking", f"Ranking of the systems, fractional Bradley-Terry ({title})", "recommended",
+              estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])), verdict=verdict,
+              tables=ranking(strengths, verdict, title, note, framed.framing), note=note)
+    )  # fmt: skip
+    halves = agreement.split_half_reliability(
+        table,
+        level=context.level,
+        resamples=min(999, context.resamples),
+        rng=context.rng("halves", *what),
+        unit="pair",
+    )
+    blocks.append(
+        Block(
+            "spa.reliability",
+            f"Split-half reliability of the pairs ({title})",
+            "recommended",
+            estimates=(halves,),
+            tables=[reliability([reliability_row(halves, title)])],
+        )
+    )
+    return blocks

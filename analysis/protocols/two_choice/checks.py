@@ -1,0 +1,133 @@
+"""What the labels are like: agreement, whether the side mattered, and a ranking of the systems."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from analysis.blocks import Block
+from analysis.context import Context
+from analysis.protocols.common_tables import ranking
+from studies.protocols.two_choice import PREFERENCE
+
+from . import layouts
+from .compared import Compared
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+FIRST_PLACE = "A"
+
+
+def check_blocks(one: Compared, context: Context) -> list[Block]:
+    agreement, sides = _agreement(one, context), _position(one, context)
+    return [
+        Block("choice.agreement", f"Agreement, by side of the screen and by system ({one.title})", "recommended", estimates=agreement,
+              tables=[layouts.agreement(agreement)],
+              note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
+                   "system falls although nobody disagrees more. The paper prints kappa by side."),
+        Block("choice.position", f"Whether the side mattered ({one.title})", "recommended", estimates=sides, tables=[layouts.sides(sides)]),
+    ]  # fmt: skip
+
+
+def _places(rows: "DataFrame"):
+    """Where x stood, 1 on the first side; NaN where nothing was chosen."""
+    import numpy as np
+
+    value, is_first = rows["value"].to_numpy(float), (rows["label"] == FIRST_PLACE).to_numpy(bool)
+    return np.where(np.isin(value, (0.0, 1.0)), np.where(value == 1, is_first, ~is_first), np.nan).astype(float)
+
+
+def _agreement(one: Compared, context: Context) -> tuple["Estimate", ...]:
+    from analysis.stats import choice
+
+    # A third label is asked for where two differ, and agrees with one of them: with it strangers who throw coins would agree.
+    rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
+    rows = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
+    rows = rows.drop_duplicates(["item", "annotator"])
+    if not len(rows):
+        return ()
+    found = choice.choice_agreement(
+        rows["value"].to_numpy(float), _places(rows), rows["item"].to_numpy(object), rows["annotator"].to_numpy(object),
+        level=context.level, resamples=min(999, context.resamples), rng=context.rng("agreement", one.comparison.key),
+    )  # fmt: skip
+    shares = {
+        "observed_by_side": found.percent_agreement_position, "observed_by_system": found.percent_agreement_system,
+        "prevalence_by_side": found.prevalence_position, "prevalence_by_system": found.prevalence_system,
+    }  # fmt: skip
+    coded = (
+        ("Fleiss' kappa by side of the screen", found.kappa_position), ("Fleiss' kappa by system", found.kappa_system),
+        ("Gwet's AC1 by side of the screen", found.ac1_position), ("Gwet's AC1 by system", found.ac1_system),
+    )  # fmt: skip
+    return tuple(
+        one.comparison.named(replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE)
+        for words, estimate in coded
+    )
+
+
+def _position(one: Compared, context: Context) -> tuple["Estimate", ...]:
+    from analysis.stats import choice
+
+    rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
+    if not len(rows):
+        return ()
+    found = choice.position_effect(
+        rows["value"].to_numpy(float), _places(rows), rows["annotator"].to_numpy(object), level=context.level
+    )
+    return (one.comparison.named(found, PREFERENCE),)
+
+
+def ranking_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
+    """Strengths of three systems or more, each question apart; with ties Davidson's model, without Bradley and Terry's."""
+    import numpy as np
+
+    from analysis.stats.davidson import davidson
+    from analysis.stats.results import plain
+
+    blocks = []
+    for question in dict.fromkeys(one.comparison.question for one in found):
+        mine = [one for one in found if one.comparison.question == question]
+        systems = sorted({name for one in mine for name in (one.comparison.x, one.comparison.y)})
+        if len(systems) < 3:
+            continue
+        number = {name: n for n, name in enumerate(systems)}
+        rows = [one.shares[one.shares["value"].notna()] for one in mine]
+        first = np.concatenate([np.full(len(r), number[one.comparison.x]) for one, r in zip(mine, rows, strict=True)])
+        second = np.concatenate([np.full(len(r), number[one.comparison.y]) for one, r in zip(mine, rows, strict=True)])
+        outcomes = np.concatenate([r["value"].to_numpy(float) for r in rows])
+        people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
+        if not len(outcomes):
+            continue
+        fit = davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
+        strengths = [
+            replace(
+                one,
+                estimand=f"log-odds of {systems[n]} against the mean of all",
+                detail={**one.detail, "system": systems[n]},
+            )
+            for n, one in enumerate(fit.strengths)
+        ]
+        observed = np.full((len(systems), len(systems)), None, dtype=object)
+        for one, table in zip(mine, rows, strict=True):
+            share = float(table["value"].mean()) if len(table) else None
+            x, y = number[one.comparison.x], number[one.comparison.y]
+            observed[x, y], observed[y, x] = share, None if share is None else 1 - share
+        fitted = fit.probabilities + fit.tie_probabilities / 2
+        verdict = plain(
+            {
+                "systems": systems,
+                "status": fit.status,
+                "reason": fit.reason,
+                "observed": observed,
+                "probabilities": fitted,
+                "components": [[systems[n] for n in group] for group in fit.components],
+            }
+        )
+        where = f"section {mine[0].section.position}, {question}"
+        note = "Strengths in log-odds, their sum 0, annotators as clusters. Ties are part of the model (Davidson's)."
+        blocks.append(
+            Block("choice.ranking", f"Ranking of the systems ({where})", "recommended",
+                  estimates=tuple(strengths), verdict=verdict, tables=ranking(strengths, verdict, where, note), note=note)
+        )  # fmt: skip
+    return blocks
