@@ -96,10 +96,7 @@ def filled(route: str, w) -> str:
         "analysis/apitoken": w["token"].pk, "analysis/analysisrun": w["run"].pk,
         "analysis/codingsample": w["sample"].pk,
     }  # fmt: skip
-    if "inquiry/study/<int:pk>" in route:
-        route = route.replace("<int:pk>", str(w["study"].pk))
-    if "codingsample/study/<int:pk>" in route:
-        route = route.replace("<int:pk>", str(w["study"].pk))
+    route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/")
     if "exclusion/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["done"].exclusions.first().pk))
     for place, pk in ids.items():
