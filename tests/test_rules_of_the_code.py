@@ -141,7 +141,6 @@ BANNED_MODULES = {
     "shelve",
     "yaml",
     "requests",
-    "httpx",
     "urllib.request",
     "urllib3",
     "aiohttp",
@@ -150,15 +149,20 @@ BANNED_MODULES = {
 }
 
 
+# What goes out goes through one of these: to a panel, or from a rehearsal to its own site.
+MAY_FETCH = {"annotators/panels/wire.py", "heval_site/rehearsal/stage.py"}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_nothing_runs_or_fetches_what_users_give(path):
+    banned = BANNED_MODULES if name(path) in MAY_FETCH else BANNED_MODULES | {"httpx", "http.client"}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in BANNED_CALLS, node.lineno
         if isinstance(node, ast.Import):
-            assert not {alias.name for alias in node.names} & BANNED_MODULES, node.lineno
+            assert not {alias.name for alias in node.names} & banned, node.lineno
         if isinstance(node, ast.ImportFrom):
-            assert node.module not in BANNED_MODULES, node.lineno
+            assert node.module not in banned, node.lineno
 
 
 # Who writes CSV: the one writer that guards against formulas, the export that can leave the guard out, and a text that is hashed.
@@ -285,7 +289,7 @@ call_command("migrate", verbosity=0)
 call_command("createcachetable", verbosity=0)
 from django.urls import get_resolver
 get_resolver().url_patterns
-heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib", "httpx")
 assert not [m for m in heavy if m in sys.modules], ("start-up", [m for m in heavy if m in sys.modules])
 from tests.builders import panel, spa_study
 from tests.robots import Robot

@@ -1,14 +1,15 @@
-"""Requests to a panel's service: one host, no redirect, and every failure told as what it means for an order.
+"""Requests to a panel's service: one host, no redirect, and every failure named by what it means for an order.
 
-``http.client`` and not a library above it, because the difference that matters is where it broke: before anything was sent the
-order was not given, afterwards nobody knows.
+What matters is where a connection broke: before anything was sent the order was not given, afterwards nobody knows. httpx is
+imported where it is used, because web processes load this module and send nothing.
 """
 
 import contextlib
 import json
+import logging
 import re
-from email.message import Message
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+import ssl
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +20,10 @@ LARGEST = 20_000_000
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 LONGEST_WAIT = 600
-# What may stand in a header; anything else would make http.client print the secret in its complaint.
+# httpx logs each address and httpcore each header: secrets are among them.
+for name in ("httpx", "httpcore"):
+    logging.getLogger(name).setLevel(logging.WARNING)
+# What a header may hold; anything else would be repeated in an error of the library below.
 SECRET = re.compile(r"[!-~]{1,500}", re.ASCII)
 
 
@@ -58,10 +62,11 @@ class Wire:
         )
         if not is_known or not (is_panel or is_loopback(host)):
             raise Refused(f"{parts.scheme}://{host} is not an address of this panel.")
-        self.host, self.port, self.is_encrypted = host, parts.port, parts.scheme == "https"
+        self.host, self._origin = host, f"{parts.scheme}://{parts.netloc}"
         self._secret = clean_secret(secret) if header else secret
         self._header = header
         self._throttled = 0
+        self._trust = ssl.create_default_context()
 
     def __repr__(self):
         return f"Wire({self.host})"
@@ -80,7 +85,7 @@ class Wire:
     def order_json(self, method: str, path: str, body: Any) -> Any:
         return self.order_answer(method, path, body)[0]
 
-    def order_answer(self, method: str, path: str, body: Any) -> tuple[Any, Message]:
+    def order_answer(self, method: str, path: str, body: Any) -> tuple[Any, Mapping[str, str]]:
         """What the answer holds, and its headers."""
         raw, headers = self._answer(method, path, json.dumps(body).encode(), "application/json", is_order=True)
         return self._read(raw, Unclear), headers
@@ -91,42 +96,48 @@ class Wire:
         except (ValueError, RecursionError):
             raise otherwise("The panel's answer is not JSON.") from None
 
-    def _answer(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Message]:
-        lost = Unclear if is_order else Busy
-        kind = HTTPSConnection if self.is_encrypted else HTTPConnection
-        line = kind(self.host, self.port, timeout=CONNECT_SECONDS)
-        try:
-            try:
-                line.connect()
-            except OSError as error:
-                raise Busy(f"The panel cannot be reached ({self._words(error)}).") from None
-            line.sock.settimeout(ANSWER_SECONDS)
-            headers = {"Accept": accepts, "User-Agent": "heval"}
-            if body is not None:
-                headers["Content-Type"] = "application/json"
-            if self._header:
-                name, _, before = self._header.partition(": ")
-                headers[name] = f"{before}{self._secret}"
-            try:
-                line.request(method, path, body=body, headers=headers)
-                response = line.getresponse()
-                raw = response.read(LARGEST + 1)
-            except (OSError, HTTPException) as error:
-                raise lost(f"The connection broke before the answer came ({type(error).__name__}).") from None
-        finally:
-            line.close()
-        if len(raw) > LARGEST:
-            raise lost("The panel's answer is larger than any that it should send.")
-        return self._judged(response.status, response.headers.get("Retry-After", ""), raw, lost), response.headers
+    def _answer(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Mapping[str, str]]:
+        import httpx
 
-    def _judged(self, status: int, wait: str, raw: bytes, lost: type[Exception]) -> bytes:
+        lost = Unclear if is_order else Busy
+        # As it comes: an answer that is small when packed may be larger than memory.
+        headers = {"Accept": accepts, "Accept-Encoding": "identity", "User-Agent": "heval"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._header:
+            name, _, before = self._header.partition(": ")
+            headers[name] = f"{before}{self._secret}"
+        try:
+            # A connection of its own for each request: one that is kept may be closed at the other end, and an order be lost in it.
+            # Nothing of the environment: no proxy, and no password from a file.
+            alone = {"verify": self._trust, "trust_env": False}
+            timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+            url = self._origin + path
+            with httpx.stream(method, url, content=body, headers=headers, timeout=timeout, **alone) as response:
+                raw = bytearray()
+                for part in response.iter_raw():
+                    raw += part
+                    if len(raw) > LARGEST:
+                        raise lost("The panel's answer is larger than any that it should send.")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Busy(f"The panel cannot be reached ({self._words(error)}).") from None
+        except httpx.InvalidURL:
+            raise Busy("The panel cannot be asked: its address is not one that can be sent.") from None
+        except httpx.HTTPError as error:
+            raise lost(f"The connection broke before the answer came ({type(error).__name__}).") from None
+        self._check(response.status_code, response.headers, raw, lost)
+        return bytes(raw), response.headers
+
+    def _check(self, status: int, headers: Mapping[str, str], raw: bytes, lost: type[Exception]) -> None:
+        """Raises what an answer other than "done" means."""
         if status == 429:
             self._throttled += 1
+            wait = headers.get("Retry-After", "")
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 5.0 * 2**self._throttled
             raise Busy("The panel asks to come back later.", min(seconds, LONGEST_WAIT))
         self._throttled = 0
         if 200 <= status < 300:
-            return raw
+            return
         words = self._words(said(raw) or "no words")
         if status == 408 or status >= 500:
             raise lost(f"The panel's server failed ({status}): {words}")
