@@ -149,10 +149,10 @@ def play(monkeypatch):
         study = launched(study)
         for n in range(PEOPLE):
             if amends and n == 1:
-                lifecycle.amend(study, {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint")
+                lifecycle.amend(study, {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None)
             answers(study, f"p{n}", PICKED[2 * n : 2 * n + 2])
         for step in (lifecycle.close, lifecycle.finish):
-            step(Study.objects.get(pk=study.pk))
+            step(Study.objects.get(pk=study.pk), by=None)
         return build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
 
     return played
