@@ -16,7 +16,7 @@ from ..markdown import rendered
 from ..models import Study
 from . import acts, life, stale, words
 from .access import Scoped, changed_in, may
-from .inlines import INLINES
+from .inlines import INLINES, Members
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
 RESEARCHER = ("title", "seed")
@@ -300,7 +300,7 @@ class StudyAdmin(Scoped):
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
         study = form.instance
-        roles = [formset for formset in formsets if formset.model is access.StudyMember]
+        roles = [formset for formset in formsets if formset.model is Members.model]
         if any(formset.has_changed() for formset in roles):
             access.note_roles(study, request.user)
         columns = changed_in(form, [formset for formset in formsets if formset not in roles])
