@@ -76,7 +76,7 @@ def add_section(study: Study, protocol: str, *, position=1, m=2, reuses=None, pa
         settings=dict(declared.sample.settings) | (settings or {}),
     )  # fmt: skip
     if declared.names_systems:
-        write_questions(section, pairs or pairs_of(section, "neighbours"), default_text(section))
+        write_questions(section, pairs or pairs_of(section, "neighbours"), default_text(section), by=None)
         return section
     text = "How good is {label}?" if "{label}" in declared.letters_in_words else "Is it good?"
     plain = {"key": "asked", "text": text, "help": "What good means.", "scale": {"kind": declared.question_kind}}

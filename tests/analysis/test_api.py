@@ -14,7 +14,7 @@ from analysis.flat import assignment_name
 from analysis.models import ApiToken
 from analysis.tokens import create_token, revoke_token
 from annotators.models import Exclusion
-from studies import lifecycle
+from studies import audit, lifecycle
 from studies.models import AuditEvent, Job, Output, Study, StudyMember
 from tests.analysis.rest import Api, analysis_of, api_of, body_of, closed_study
 from tests.builders import draft_study, spa_study, user
@@ -276,7 +276,7 @@ def test_a_study_is_created_as_a_draft_with_its_owner_and_an_arm(owner):
     assert answer.json()["state"] == "draft"
     study = Study.objects.get(code=code)
     assert (study.owner, study.members.get().role, study.arms.get().name) == (owner, "owner", "all")
-    assert AuditEvent.objects.filter(study=study, verb="create", by=owner).exists()
+    assert audit.events_of(study).filter(verb="create", by=owner).exists()
     assert api.post("studies/", {"code": code, "title": "Stories"}).status_code == 409
     assert Study.objects.count() == 1
 
@@ -332,7 +332,7 @@ def test_a_draft_is_changed_once_and_a_stale_change_is_refused(owner):
     first = api.patch(f"studies/{study.code}/", {"contact": "a@example.org", "version": version})
     assert (first.status_code, first.json()["contact"], first.json()["version"]) == (200, "a@example.org", version + 1)
     assert api.patch(f"studies/{study.code}/", {"contact": "b@example.org", "version": version}).status_code == 409
-    assert AuditEvent.objects.get(study=study, verb="edit").data == {"columns": ["contact"]}
+    assert audit.events_of(study).get(verb="edit").data == {"draft": study.pk, "columns": ["contact"]}
 
 
 def test_a_launched_study_keeps_its_design_over_rest_too(owner):

@@ -151,9 +151,9 @@ def test_a_page_is_recorded_as_it_was_shown_even_where_it_would_be_laid_otherwis
 
 def test_a_page_keeps_the_place_for_as_long_as_its_study_says_by_now(study):
     assignment = at_questions(study)
-    _, page, asks = open_page(assignment)
-    lifecycle.amend(study, {"study": {None: {"idle_seconds": 7_000}}}, reason="People are slower.")
-    sent = plausible(asks, random.Random(1))
+    _, page, _ = open_page(assignment)
+    lifecycle.amend(study, {"study": {None: {"idle_seconds": 7_000}}}, by=None, reason="People are slower.")
+    sent = plausible(assignment, rng=random.Random(1))
     assert Client().post(f"/p/{assignment.code}/{page.key}/", sent).status_code == 302
     left = Assignment.objects.get(pk=assignment.pk).reserved_until - timezone.now()
     assert timedelta(seconds=6_900) < left <= timedelta(seconds=7_001)
