@@ -373,7 +373,7 @@ LINES = {
     "studies/copying:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
     "studies/copying:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
     "studies/drafts:create": [("There is a study with this code already", NOTHING, refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)))],
-    "studies/drafts:change": [("The study was changed meanwhile (version 1)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
+    "studies/drafts:change": [("The study was changed meanwhile (version 0)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
     "studies/drafts:refuse_launched": [
         ("The study is launched: its design does not change", "Clone it", says(launched, written)),
         ("The study is launched: its design does not change", "Clone it", says(lambda: builders.launched(trained()), practice)),

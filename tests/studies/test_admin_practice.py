@@ -78,7 +78,7 @@ def test_only_who_may_change_the_draft_makes_items(section, owner):
     assert logged_in(viewer).post(url_of(section), sent(section)).status_code == 403
     launched(section.study)
     page = logged_in(owner).post(url_of(section), sent(section), follow=True).content.decode()
-    assert "practice items do not change" in page and section.items.filter(kind="practice").count() == 3
+    assert "its design does not change" in page and section.items.filter(kind="practice").count() == 3
 
 
 def test_only_training_sections_have_the_page(section, owner):

@@ -6,6 +6,7 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
+from studies import audit
 from studies.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
 from studies.bundle import bundle_text, read_bundle
 from studies.design import problems
@@ -90,7 +91,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     assert "Image makers (template)" in text and "there are 0" in text and "nobody to write to" in text
     study = Study.objects.get(title="Image makers (template)")
     assert study.owner == user() and study.members.get().role == "owner"
-    assert study.audit_events.filter(verb="import bundle").exists()
+    assert audit.events_of(study).filter(verb="import bundle").exists()
     file = client.get(reverse("study_template", args=["image_makers"]))
     assert read_bundle(file.content, user()).title == study.title
 

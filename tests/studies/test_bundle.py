@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from studies import audit
 from studies.bundle import (
     SCHEMA,
     BundleIncomplete,
@@ -20,7 +21,7 @@ from studies.design import canonical, design_of, sha256_of
 from studies.draw import content_of, drawn_batches
 from studies.importing import Options, import_file
 from studies.media import encode_image, store
-from studies.models import Arm, AuditEvent, Expected, Exposure, Item, Output, Prompt, Section, Study, StudyMember
+from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Section, Study, StudyMember
 from studies.preparation import prepare
 from tests.builders import SCREENING, add_rating, add_spa, add_survey, draft_study, launched, spa_draft, user
 
@@ -182,7 +183,7 @@ def test_who_reads_a_bundle_owns_the_draft(study):
     owner = user()
     again = read_bundle(bundle_of(study), owner)
     assert again.owner == owner and again.members.get().role == "owner"
-    event = AuditEvent.objects.get(study=again)
+    event = audit.events_of(again).get()
     assert (event.verb, event.by, event.data["design_sha256"]) == ("import bundle", owner, sha(study))
 
 
