@@ -16,6 +16,7 @@ from django.utils import timezone
 from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
 from annotators.record import record_page, save_draft
+from annotators.withdraw import withdraw
 from studies import lifecycle
 from studies.models import Study
 from tests.annotators.test_races import came_of, counts_are_true
@@ -93,7 +94,7 @@ def _taken_over(assignment):
 
 def _closed(assignment):
     for step in (lifecycle.close, lifecycle.finish):
-        step(Study.objects.get(pk=assignment.study_id))
+        step(Study.objects.get(pk=assignment.study_id), by=None)
     assert assign.sweep()
 
 
@@ -106,7 +107,7 @@ MEANWHILE = {
     "the place is taken over": (_taken_over, NEXT, [3, 3], "expired"),
     "it fails checks": (lambda a: assign.release(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
-    "the person withdraws": (lambda a: assign.withdraw(fresh(a)), 409, [], "withdrawn"),
+    "the person withdraws": (lambda a: withdraw(fresh(a)), 409, [], "withdrawn"),
     "the time is extended": (lambda a: assign.extend(fresh(a)), NEXT, [3, 3], ""),
 }  # fmt: skip
 
@@ -127,7 +128,7 @@ def store(assignment: Assignment) -> None:
 
 
 def test_who_withdraws_while_a_page_is_being_stored_leaves_no_answer(assignment):
-    assert beside(partial(store, assignment), lambda: assign.withdraw(fresh(assignment))) == (True, 1)
+    assert beside(partial(store, assignment), lambda: withdraw(fresh(assignment))) == (True, 1)
     stored = Response.objects.filter(assignment=assignment)
     assert stored.count() == 4 and not stored.filter(erased_at=None).exists()
 

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from annotators.models import Assignment, Exposure, PageVisit, Response
+from annotators.models import Assignment, PageVisit, Response
 from annotators.record import standing_of
-from studies.models import Question
+from studies.models import Exposure, Question
 from studies.protocols import REGISTRY
 from studies.scales import KINDS
 from tests.browsing import PHONE, until
