@@ -14,7 +14,7 @@ COPY analysis analysis
 COPY templates templates
 COPY static static
 # Static files under names with a hash, compressed. The state that this needs is thrown away with this stage.
-RUN printf '#!/bin/sh\nexec python -m heval_site.cli "$@"\n' > /srv/venv/bin/heval \
+RUN printf '#!/bin/sh\nexec python -m heval_site.management.cli "$@"\n' > /srv/venv/bin/heval \
     && chmod 755 /srv/venv/bin/heval \
     && python -m compileall -q heval_site studies annotators analysis \
     && HEVAL_HOME=/tmp/heval STATIC_ROOT=/srv/static heval collectstatic --noinput --verbosity 0

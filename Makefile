@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-HEVAL := $(BIN)/python -m heval_site.cli
+HEVAL := $(BIN)/python -m heval_site.management.cli
 # Where `make demo` and `make up` keep database, media and secrets.
 export HEVAL_HOME ?= $(CURDIR)/state
 # Processes of the test run; 0: in this one.

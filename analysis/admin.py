@@ -10,11 +10,11 @@ from django.utils.html import format_html
 
 from studies.access import is_researcher, own, owns, visible
 from studies.admin.access import OfferedFilters, ReadOnly, VisibleStudies
-from studies.forms import CleanWords, RowChoice, moment_field
+from studies.admin.forms import CleanWords, RowChoice, moment_field
 from studies.models import Study
 
+from .api.tokens import create_token, revoke_token
 from .models import AnalysisRun, ApiToken
-from .tokens import create_token, revoke_token
 
 
 class TokenForm(CleanWords, forms.ModelForm):
@@ -70,8 +70,7 @@ class ApiTokenAdmin(OfferedFilters):
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         rows = {
-            row.pk: row
-            for row in visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
+            row.pk: row for row in visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
         }
         choice = RowChoice(
             rows, empty="all of mine", required=False, help_text="Only this study; empty: all that you may see."

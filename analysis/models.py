@@ -5,8 +5,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.guards import AppendOnlyModel
 from studies.models import Study, link, optional_link
+from studies.models.guards import AppendOnlyModel
 
 
 class AnalysisRun(AppendOnlyModel):

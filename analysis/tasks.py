@@ -1,13 +1,13 @@
 """The jobs that make reports and files, and look at stopping rules."""
 
-from studies import jobs
 from studies.models import Job
+from studies.services import jobs
 
-from . import parquet, watch  # noqa: F401 - importing parquet registers the job that writes Parquet files
-from .replacing import replace_everywhere
-from .report_parameters import BadParameters
-from .runs import run_analysis
-from .snapshot import Busy
+from .data.replacing import replace_everywhere
+from .data.snapshot import Busy
+from .report import watch
+from .report.parameters import BadParameters
+from .report.runs import run_analysis
 
 
 @jobs.every(300)

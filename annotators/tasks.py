@@ -2,15 +2,15 @@
 
 import logging
 
-from studies import jobs, lifecycle
-from studies.lifecycle import NotNow
 from studies.models import Study
+from studies.services import jobs, lifecycle
+from studies.services.lifecycle import NotNow
 
-from . import assign, monitor, settle
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
-from .panels import news, reconcile
-from .panels import work as panel_work
 from .pay import keeping
+from .places import assign, monitor, settle
+from .recruitment.panels import news, reconcile
+from .recruitment.panels import sync as panel_work
 
 logger = logging.getLogger("heval.annotators")
 

@@ -4,7 +4,7 @@ from django.core.checks import Tags, register
 
 
 class HevalAdminConfig(AdminConfig):
-    default_site = "heval_site.admin_site.HevalAdminSite"
+    default_site = "heval_site.views.admin_site.HevalAdminSite"
 
 
 class HevalSiteConfig(AppConfig):
@@ -14,7 +14,7 @@ class HevalSiteConfig(AppConfig):
     verbose_name = "heval"
 
     def ready(self):
-        from . import broker, preparing
+        from .runtime import broker, preparing
 
         broker.connect()
         register(preparing.check_age, Tags.database)

@@ -48,7 +48,7 @@ def _log_as_django_does(**kwargs):
 @app.task(name="heval.look")
 def look() -> None:
     """Run one waiting job, then pass the word on while others wait."""
-    from studies import jobs
+    from studies.services import jobs
 
     if jobs.run_waiting(limit=1) and jobs.is_any_waiting():
         look.apply_async(expires=60)
@@ -57,6 +57,6 @@ def look() -> None:
 @app.task(name="heval.tick")
 def tick() -> None:
     """The periodic work that is due."""
-    from studies import jobs
+    from studies.services import jobs
 
     jobs.run_periodic()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gunicorn.glogging import Logger
 
-from heval_site import environment as env
-from heval_site import logs
+from .runtime import environment as env
+from .runtime import logs
 
 _is_embedded = not env.text("DATABASE_URL")
 _listen = env.text("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings

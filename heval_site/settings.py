@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from . import environment as env
-from . import logs
-from .home import home, kept_secret
+from .runtime import environment as env
+from .runtime import logs
+from .runtime.home import home, kept_secret
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel the templates and static files lie inside this package.
@@ -82,7 +82,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.unavailable.Unavailable",
+    "heval_site.middleware.unavailable.Unavailable",
     "heval_site.middleware.Sessions",
     "heval_site.middleware.Common",
     "heval_site.middleware.Csrf",
@@ -101,7 +101,7 @@ TEMPLATES = [
         # Asked first, and knows the annotators' folders alone.
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [DATA / "templates"],
-        "OPTIONS": {"environment": "annotators.drawing.environment"},
+        "OPTIONS": {"environment": "annotators.pages.drawing.environment"},
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -137,7 +137,7 @@ if EMBEDDED:
         }
     }
 else:
-    from . import pooled  # imports the driver, which SQLite does without
+    from .runtime import pooled  # imports the driver, which SQLite does without
 
     DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
     if not DATABASES["default"]["NAME"]:
@@ -173,7 +173,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = True
-FORMAT_MODULE_PATH = ["heval_site.formats"]
+FORMAT_MODULE_PATH = ["heval_site.runtime.formats"]
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [DATA / "static"]
@@ -245,18 +245,18 @@ CONTENT_SECURITY_POLICY = {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "analysis.tokens.TokenAuthentication",
+        "analysis.api.tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["analysis.permissions.IsResearcher"],
-    "DEFAULT_THROTTLE_CLASSES": ["analysis.permissions.TokenThrottle"],
+    "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.IsResearcher"],
+    "DEFAULT_THROTTLE_CLASSES": ["analysis.api.permissions.TokenThrottle"],
     "DEFAULT_THROTTLE_RATES": {"api": "600/min", "export": "30/min"},
-    "DEFAULT_PARSER_CLASSES": ["analysis.renderers.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["analysis.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.renderers.JSONOnly",
+    "DEFAULT_PARSER_CLASSES": ["analysis.api.renderers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["analysis.api.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.api.renderers.JSONOnly",
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "analysis.renderers.problem_response",
+    "EXCEPTION_HANDLER": "analysis.api.renderers.problem_response",
     "URL_FORMAT_OVERRIDE": None,
 }
 SPECTACULAR_SETTINGS = {

@@ -1,7 +1,7 @@
 """Work that belongs to no app: housekeeping, and the rehearsal, which needs all of them."""
 
-from annotators.panels.rehearsing import KIND
-from studies import jobs
+from annotators.recruitment.panels.rehearsing import KIND
+from studies.services import jobs
 
 
 @jobs.every(24 * 60 * 60)

@@ -1,20 +1,21 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from . import front, health, unavailable
+from .middleware import unavailable
+from .views import front, health
 
 urlpatterns = [
     # First what is asked for most.
-    path("", include("annotators.urls")),
+    path("", include("annotators.views.urls")),
     path("", front.front, name="front"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("analysis.api_urls")),
-    path("docs/", include("heval_site.docs_urls")),
-    path("studies/", include("annotators.import_urls")),
-    path("studies/", include("studies.import_urls")),
-    path("", include("analysis.urls")),
+    path("api/v1/", include("analysis.api.urls")),
+    path("docs/", include("heval_site.views.docs_urls")),
+    path("studies/", include("annotators.admin.urls")),
+    path("studies/", include("studies.admin.urls")),
+    path("", include("analysis.report.urls")),
 ]
 
 handler400 = unavailable.bad_request

@@ -5,7 +5,7 @@ const make = (tag, properties) => Object.assign(document.createElement(tag), pro
 const on = (target, names, act) => names.split(" ").forEach((name) => target.addEventListener(name, act));
 const form = $("#answers");
 
-// Numbers are read here exactly as studies/fields.py reads them.
+// Numbers are read here exactly as studies/protocols/base/fields.py reads them.
 const SIGNS = { "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "．": ".", "，": ",", "٫": "," };
 const isDigit = (code) => /\p{Nd}/u.test(String.fromCodePoint(code));
 

@@ -5,8 +5,8 @@ class StudiesConfig(AppConfig):
     name = "studies"
 
     def ready(self):
-        from . import guards, protocols
-        from .models import Arm, Section
+        from . import protocols
+        from .models import Arm, Section, guards
 
         protocols.load()
         guards.connect(Arm.systems.through, Section.arms.through)

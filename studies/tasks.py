@@ -1,8 +1,9 @@
 """The jobs of a study's life."""
 
-from . import jobs, kept_images, lifecycle
-from .importing import work  # noqa: F401 - it registers the import
+from .imports import kept_images
+from .imports.tables import import_job  # noqa: F401 - it registers the import
 from .models import Job
+from .services import jobs, lifecycle
 
 
 @jobs.register("launch", exclusive=True, readable=(lifecycle.NotNow,))

@@ -5,18 +5,20 @@ from decimal import Decimal
 
 from django.utils import timezone
 
+from analysis.api.tokens import create_token
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.coding.sampling import draw_sample
-from analysis.runs import run_analysis
-from analysis.tokens import create_token
-from annotators import exclude, recruiting, sample
+from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
-from annotators.panels import orders, publishing, reconcile, rehearsing, rounds, secrets, work
-from annotators.pay import book
-from annotators.verdicts import appeals, decide
-from studies import lifecycle
+from annotators.participation import recruiting
+from annotators.pay import ledger
+from annotators.pay.verdicts import appeals, decide
+from annotators.places import exclude
+from annotators.recruitment import sample
+from annotators.recruitment.panels import orders, publishing, reconcile, rehearsing, rounds, secrets, sync
 from studies.access import Action
 from studies.models import StudyMember
+from studies.services import lifecycle
 from tests import builders, players
 
 from .acts_of_studies import Act, World, launched
@@ -74,20 +76,20 @@ def unused(owner) -> World:
 
 def settled(owner) -> World:
     world = collected(owner)
-    book.settle(world.door)
-    world.payments = list(book.payments_of(world.door).values_list("pk", flat=True))
+    ledger.settle(world.door)
+    world.payments = list(ledger.payments_of(world.door).values_list("pk", flat=True))
     return world
 
 
 def with_bonus(owner) -> World:
     world = collected(owner)
     give_bonus(world, owner)
-    world.bonus = book.payments_of(world.door).get(kind=Payment.Kind.BONUS).pk
+    world.bonus = ledger.payments_of(world.door).get(kind=Payment.Kind.BONUS).pk
     return world
 
 
 def give_bonus(w, by):
-    return book.add(w.door, [book.Extra(w.done, Decimal("1.00"), "Thank you.")], Payment.Kind.BONUS, by)
+    return ledger.add(w.door, [ledger.Extra(w.done, Decimal("1.00"), "Thank you.")], Payment.Kind.BONUS, by)
 
 
 def ordered(owner) -> World:
@@ -177,14 +179,14 @@ ACTS = {
         Action.DECIDE, "handle inquiry", collected, lambda w, by: exclude.handle(w.inquiry, by), may_repeat=True
     ),
     "annotators/pay/book:settle": Act(
-        Action.PAY, "pay due", collected, lambda w, by: book.settle(w.door, by), may_repeat=True
+        Action.PAY, "pay due", collected, lambda w, by: ledger.settle(w.door, by), may_repeat=True
     ),
     "annotators/pay/book:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
     "annotators/pay/book:mark_paid": Act(
-        Action.PAY, "mark paid", settled, lambda w, by: book.mark_paid(w.door, w.payments, by), may_repeat=True
+        Action.PAY, "mark paid", settled, lambda w, by: ledger.mark_paid(w.door, w.payments, by), may_repeat=True
     ),
     "annotators/pay/book:cancel": Act(
-        Action.PAY, "cancel payment", with_bonus, lambda w, by: book.cancel(w.door, w.bonus, by), may_repeat=True
+        Action.PAY, "cancel payment", with_bonus, lambda w, by: ledger.cancel(w.door, w.bonus, by), may_repeat=True
     ),
     "annotators/panels/orders:cancel": Act(
         Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by), may_repeat=True
@@ -233,11 +235,11 @@ ASKED = {
     "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),
     "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_all(w.door, [], by)),
     "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
-    "order payments": (Action.PAY, settled, lambda w, by: book.order(w.door, (), Decimal(0), by)),
+    "order payments": (Action.PAY, settled, lambda w, by: ledger.order(w.door, (), Decimal(0), by)),
     "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by)),
     "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by)),
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.try_again(w.door, by)),
-    "ask the panel": (Action.PANEL, collected, lambda w, by: work.ask_soon(w.door, by)),
-    "let the panel tell": (Action.PANEL, collected, lambda w, by: work.listen(w.door, by)),
+    "ask the panel": (Action.PANEL, collected, lambda w, by: sync.ask_soon(w.door, by)),
+    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.listen(w.door, by)),
     "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.rehearse_soon(w.door, by=by)),
 }

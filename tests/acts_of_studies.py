@@ -8,15 +8,16 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from analysis import bulk
-from analysis.runs import request_analysis
-from annotators.tries import throw_away, try_out
-from studies import access, copying, drafts, jobs, lifecycle, practice, questions
+from analysis.api import bulk
+from analysis.report.runs import request_analysis
+from annotators.places.tries import throw_away, try_out
+from studies import access
 from studies.access import Action
-from studies.bundle import bundle_text, read_bundle
-from studies.importing import Options, import_file
+from studies.imports.bundle import bundle_text, read_bundle
+from studies.imports.preparation import prepare
+from studies.imports.tables import Options, import_file
 from studies.models import Output, Study
-from studies.preparation import prepare
+from studies.services import copying, drafts, jobs, lifecycle, practice, questions
 from tests import builders
 
 World = SimpleNamespace

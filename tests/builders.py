@@ -5,7 +5,6 @@ from itertools import pairwise
 from django.contrib.auth import get_user_model
 
 from annotators.models import OutcomePay, Recruitment
-from studies import lifecycle
 from studies.models import (
     Arm,
     Contrast,
@@ -19,10 +18,11 @@ from studies.models import (
     StudyMember,
     System,
 )  # fmt: skip
-from studies.practice import make_practice
 from studies.protocols import REGISTRY
 from studies.protocols.spa import EXPLANATION
-from studies.questions import default_text, pairs_of, write_questions
+from studies.services import lifecycle
+from studies.services.practice import make_practice
+from studies.services.questions import default_text, pairs_of, write_questions
 
 SYSTEMS = ("alpha", "beta", "gamma")
 QUALITY = {"alpha": 0.0, "beta": 0.5, "gamma": 1.0, "delta": 1.2, "epsilon": 1.5}
@@ -337,7 +337,7 @@ def painted(colours, prompts: int, media_root) -> list[list[str]]:
 
     from PIL import Image
 
-    from studies.media import encode_image, store
+    from studies.stimuli.images import encode_image, store
 
     names = []
     for n in range(prompts):

@@ -95,10 +95,11 @@ def _shared_is_there(request):
 def _nothing_frozen_is_left(request):
     """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
-        from annotators import batch_plan, pages, show
-        from studies import design
+        from annotators.pages import sequence, show
+        from annotators.places import batch_plan
+        from studies.design import definition
 
-        for cached in (design.frozen_wording, batch_plan.frozen_plan, pages._laid, show.kept_texts):
+        for cached in (definition.frozen_wording, batch_plan.frozen_plan, sequence._laid, show.kept_texts):
             cached.cache_clear()
 
 

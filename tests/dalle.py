@@ -94,7 +94,7 @@ def reader(systems_of, exposures_of):
 def play(study, n: int) -> None:
     """Robots by the panel's link. They see keyed addresses alone; whose picture each is, this knows from the other side."""
     from annotators.models import Assignment
-    from annotators.pages import media_names
+    from annotators.pages.sequence import media_names
     from studies.models import Output
     from tests.builders import panel
     from tests.robots import Robot
@@ -120,10 +120,10 @@ def main(robots: int) -> None:
         print("The real images do not lie beside the project: nothing to play.")
         return
     home = at_home("dalle")
-    from analysis.runs import run_analysis
-    from studies import lifecycle
-    from studies.importing import Options, import_file
+    from analysis.report.runs import run_analysis
+    from studies.imports.tables import Options, import_file
     from studies.models import Study
+    from studies.services import lifecycle
     from tests.builders import user, warnings_of
 
     owner = user()

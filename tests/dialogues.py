@@ -93,7 +93,7 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     """Max three as the released analysis counted it, from the answers that were imported: the report counts only labels that were wanted."""
     import numpy as np
 
-    from analysis.claims import claims_of
+    from analysis.data.claims import claims_of
     from analysis.stats import choice
     from analysis.stats.choice import Strategy
     from analysis.stats.sequential import hoeffding_boundaries
@@ -115,10 +115,10 @@ def print_published_counting(study, batch: str, delta: float) -> None:
 
 def main() -> None:
     home = at_home("dialogues")
-    from analysis.runs import run_analysis
-    from annotators.importing import Options as AnswerOptions
-    from annotators.importing import import_answers
-    from studies.importing import Options, import_file
+    from analysis.report.runs import run_analysis
+    from annotators.imports import Options as AnswerOptions
+    from annotators.imports import import_answers
+    from studies.imports.tables import Options, import_file
     from studies.models import Study
     from tests.builders import user
 

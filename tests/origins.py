@@ -13,7 +13,7 @@ from random import randrange
 from statistics import NormalDist
 from typing import Any
 
-from studies.demo import SYSTEMS, records
+from heval_site.management.demo_texts import SYSTEMS, records
 from tests.playing import at_home, timed
 
 *MACHINES, HUMAN = SYSTEMS
@@ -41,7 +41,7 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner: Any, target_n: int):
     """The template of the paper's untrained experiment with our machines, one an annotator, on one domain."""
-    from studies.blueprints import BY_SLUG, draft_of
+    from studies.imports.blueprints import BY_SLUG, draft_of
     from studies.models import Arm, ArmSystem, Study, System
 
     study = draft_of(BY_SLUG["human_or_machine"], owner)
@@ -104,10 +104,10 @@ def found_in(result: dict) -> Iterator[tuple[str, dict, dict]]:
 
 def main(robots: int, crowd: int) -> None:
     home = at_home("origins")
-    from analysis.runs import run_analysis
-    from studies import lifecycle
-    from studies.importing import Options, import_file
+    from analysis.report.runs import run_analysis
+    from studies.imports.tables import Options, import_file
     from studies.models import Study
+    from studies.services import lifecycle
     from tests.builders import user, warnings_of
 
     owner = user()

@@ -28,7 +28,7 @@ def started(home: str) -> tuple[subprocess.Popen, str]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     demo = subprocess.Popen(
-        [sys.executable, "-m", "heval_site.cli", "demo"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "heval_site.management.cli", "demo"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"HEVAL_HOME": home, "PORT": str(port), "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     said = ""
@@ -49,9 +49,9 @@ def played(home: str) -> tuple[int, int]:
     from django.contrib.auth import get_user_model
     from django.db.models import F
 
-    from analysis.demo import OPEN
     from annotators.models import Assignment
-    from studies.importing import Options, import_file
+    from heval_site.management.demo import OPEN
+    from studies.imports.tables import Options, import_file
     from studies.models import Arm, Section, Study, StudyMember
     from tests.players import claimed, submitted
 

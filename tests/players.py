@@ -4,15 +4,15 @@ import random
 
 from django.http import QueryDict
 
-from analysis.simulate import refusal
-from annotators import assign
-from annotators.forms import read_page
 from annotators.models import Assignment, PageVisit
-from annotators.pages import shown_of
-from annotators.record import as_shown, record_page, standing_of
-from studies.fields import TIE
+from annotators.pages.forms import read_page
+from annotators.pages.record import as_shown, record_page, standing_of
+from annotators.pages.sequence import shown_of
+from annotators.participation.simulate import refusal
+from annotators.places import assign
 from studies.models import Exposure, Item
-from studies.robots import Robot
+from studies.protocols.base.fields import TIE
+from studies.protocols.base.robots import Robot
 
 
 class Perceiving(Robot):

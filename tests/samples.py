@@ -1,8 +1,8 @@
 """A small study of any protocol, built of what the protocol says of itself; a new protocol has one without a change here."""
 
-from studies import lifecycle
 from studies.models import Contrast, Output, Section, Study
 from studies.protocols import REGISTRY
+from studies.services import lifecycle
 
 from .bench.study import text_of
 from .builders import add_section, draft_study

@@ -133,10 +133,10 @@ def main(robots: int) -> None:
     home = at_home("stories")
     from django.core.management import call_command
 
-    from analysis.runs import run_analysis
-    from studies import lifecycle
-    from studies.importing import Options, import_file
+    from analysis.report.runs import run_analysis
+    from studies.imports.tables import Options, import_file
     from studies.models import Study
+    from studies.services import lifecycle
     from tests.builders import user, warnings_of
 
     owner = user()

@@ -12,8 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
 from studies.access import TABLE, Action, Role
-from studies.lifecycle import NotNow
 from studies.models import AuditEvent, Study, StudyMember
+from studies.services.lifecycle import NotNow
 from tests import acts_of_people, acts_of_studies, builders
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from analysis.models import AnalysisRun
-from analysis.report import build_report
-from studies import lifecycle
+from analysis.report.build import build_report
 from studies.models import Arm, Contrast, Job, Output, Study
+from studies.services import lifecycle
 from tests.admin_pages import logged_in
 from tests.analysis.rest import api_of
 from tests.builders import draft_study, launched, spa_draft, user

@@ -15,17 +15,18 @@ from django.db.models import F, QuerySet
 from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
-from annotators import assign, tasks
-from annotators.forms import active_seconds, read_page
-from annotators.identity import ids_of
+from annotators import tasks
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response
-from annotators.record import standing_of
+from annotators.models.identity import ids_of
+from annotators.pages.forms import active_seconds, read_page
+from annotators.pages.record import standing_of
+from annotators.places import assign
 from annotators.views import ends
-from studies import jobs, lifecycle
-from studies.fields import ExposureChoice
 from studies.models import Batch, Job, Study
 from studies.protocols import Ask, Page, Protocol
-from studies.scales import read_scale
+from studies.protocols.base.fields import ExposureChoice
+from studies.protocols.base.scales import read_scale
+from studies.services import jobs, lifecycle
 from tests.builders import panel, spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 

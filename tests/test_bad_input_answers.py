@@ -6,11 +6,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from annotators.importing import Options, import_answers
+from annotators.imports import Options, import_answers
 from annotators.models import Assignment, Response
-from studies.declared import SettingsRefused
-from studies.importing import uploads, work
+from studies.imports.tables import import_job, uploads
 from studies.models import Arm, Job, Output
+from studies.stimuli.declared import SettingsRefused
 from tests.builders import COMMENT, SCREENING, add_choice, add_rating, add_survey, draft_study, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -176,4 +176,4 @@ def test_problems_are_shown_and_nothing_can_be_confirmed(study, client, settings
     assert "has no system “&lt;b&gt;zoe&lt;/b&gt;”" in page and "Write the answers" not in page
     assert client.post(address, {"confirm": "1"}).status_code == 302 and not Response.objects.exists()
     upload = uploads.kept(address.rstrip("/").rpartition("/")[2], study.pk)
-    assert work.importer_of(upload).page == "import_answers"
+    assert import_job.importer_of(upload).page == "import_answers"

@@ -18,11 +18,10 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from annotators.models import Annotator, Assignment, Exclusion, Recruitment
-from annotators.tries import try_out
-from studies import jobs, lifecycle, rules
-from studies.bundle import BundleRefused, bundle_of, bundle_text, read_bundle
-from studies.design import canonical, design_of
-from studies.importing import Options, import_file, work
+from annotators.places.tries import try_out
+from studies.design.definition import canonical, design_of
+from studies.imports.bundle import BundleRefused, bundle_of, bundle_text, read_bundle
+from studies.imports.tables import Options, import_file, import_job
 from studies.models import (
     Arm,
     Batch,
@@ -36,7 +35,9 @@ from studies.models import (
     Section,
     Study,
     System,
+    rules,
 )
+from studies.services import jobs, lifecycle
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url
 from tests.analysis.rest import api_of
@@ -567,7 +568,7 @@ ODD_IDS = {
 
 def test_no_id_of_any_address_breaks_its_page(world, monkeypatch):  # noqa: F811 - the fixture
     """Every address of the site with every kind of id that it takes, as an administrator, who is kept from nothing."""
-    monkeypatch.setattr("analysis.permissions.limit_of", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.permissions.limit_of", lambda scope: 100_000)
     client = Client(raise_request_exception=False)
     client.force_login(world["people"]["administrator"])
     got = {}
@@ -670,12 +671,12 @@ def test_a_picture_that_would_fill_the_memory_is_named_by_its_row(shelf, put):
 
 def test_an_import_for_which_the_memory_does_not_suffice_is_told_and_undone(editor, shelf, monkeypatch):
     """A worker whose memory is limited gets this error where it would have needed more."""
-    from studies.importing import writing
+    from studies.imports.tables import writing
 
     def no_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(work, "SMALL_BYTES", 10)
+    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile("t.csv", (HEAD + "new,P,ada,One.\n").encode())}
     page = editor.post(reverse("import", args=[shelf.code]), sent).url

@@ -20,13 +20,13 @@ from django.db import transaction
 from django.http import HttpResponse
 from PIL import Image
 
-from annotators.batch_plan import plan_of
 from annotators.models import Assignment
-from annotators.pages import _way
-from studies import lifecycle
-from studies.media import encode_image, store
+from annotators.pages.sequence import _way
+from annotators.places.batch_plan import plan_of
 from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System
 from studies.protocols import REGISTRY
+from studies.services import lifecycle
+from studies.stimuli.images import encode_image, store
 from tests.builders import COMMENT, SCREENING, add_section, add_survey, choice_study, panel, spa_study, warnings_of
 from tests.leaks import all_bytes, leaks
 from tests.robots import Page, Robot
@@ -225,7 +225,7 @@ def test_a_leak_is_found_on_the_pages_of_every_protocol(settings, tmp_path, monk
 
 
 def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
-    from annotators import show
+    from annotators.pages import show
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", "spa")
@@ -237,7 +237,7 @@ def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
 
 @every_protocol
 def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, slug):
-    from annotators import pages as annotators_pages
+    from annotators.pages import sequence as annotators_pages
 
     settings.MEDIA_ROOT = tmp_path
     draw = annotators_pages.random_of
@@ -274,8 +274,8 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
 
     from django.db.models import Model
 
-    from annotators.record import standing_of
-    from annotators.show import shown_page
+    from annotators.pages.record import standing_of
+    from annotators.pages.show import shown_page
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", slug)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from annotators.models import Assignment, Response
-from studies import lifecycle
 from studies.models import Arm, Output, Prompt, Study, System
+from studies.services import lifecycle
 from tests.builders import add_humanlike, add_practice, panel, warnings_of
 from tests.leaks import all_bytes, codings, leaks
 from tests.robots import Page, Robot
@@ -112,7 +112,7 @@ def test_of_texts_that_count_nothing_is_told():
 
 def test_a_page_that_told_too_early_would_be_seen(monkeypatch):
     """The negative control: a page that prints the explanations of its items before any guess is caught."""
-    from annotators import show
+    from annotators.pages import show
     from studies.models import Expected
 
     real = show._items

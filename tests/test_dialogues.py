@@ -2,11 +2,11 @@
 
 import pytest
 
-from analysis.report import build_report
-from annotators.importing import Options, import_answers
+from analysis.report.build import build_report
+from annotators.imports import Options, import_answers
 from annotators.models import Response
-from studies.importing import Options as StimuliOptions
-from studies.importing import import_file
+from studies.imports.tables import Options as StimuliOptions
+from studies.imports.tables import import_file
 from studies.models import Study
 from tests import dialogues
 from tests.builders import user

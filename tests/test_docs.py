@@ -13,9 +13,10 @@ from django.core.management import CommandError, get_commands, load_command_clas
 from django.test import override_settings
 from django.urls import get_resolver
 
-from analysis.report import code_version
-from heval_site import cli, docs
-from studies.version import version
+from analysis.report.build import code_version
+from heval_site.management import cli
+from heval_site.views import docs
+from studies.services.version import version
 from tests.accessibility import TAGS, violations
 from tools.reference import addresses, commands, data_model, environment, pages
 
@@ -38,8 +39,10 @@ def words_of(*names: str) -> str:
 
 
 def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
-    from annotators import channels
-    from studies import protocols, rules, scales
+    from annotators.recruitment import channels
+    from studies import protocols
+    from studies.models import rules
+    from studies.protocols.base import scales
 
     for registry, name in ((protocols, "protocols"), (channels, "channels"), (rules, "exclusion-rules")):
         text = PAGES[f"reference/{name}"].text
@@ -57,14 +60,14 @@ def test_every_environment_variable_is_explained_and_no_other():
 
 
 def test_every_command_is_named():
-    from heval_site.cli import COMMANDS
+    from heval_site.management.cli import COMMANDS
 
     text = PAGES["reference/commands"].text
     missing = [name for name in {*COMMANDS, *commands.own_commands()} if f"## heval {name}\n" not in text]
     assert not missing
 
 
-COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:heval|\S*python3? -m heval_site\.cli) (.+)$")
+COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:heval|\S*python3? -m heval_site\.management\.cli) (.+)$")
 
 
 def commands_in(text: str) -> list[tuple[bool, list[str]]]:
@@ -214,16 +217,14 @@ def test_every_rest_path_is_named():
 
 
 def test_every_reason_of_an_exclusion_is_named():
-    from annotators.exclude import REASONS
+    from annotators.places.exclude import REASONS
 
     assert not [reason for reason in REASONS if f"`{reason}`" not in PAGES["reference/rest"].text]
 
 
 def test_every_address_has_words():
     silent = [
-        path
-        for path, name, words in addresses.addresses()
-        if not words and not path.startswith(("admin/", "api/"))
+        path for path, name, words in addresses.addresses() if not words and not path.startswith(("admin/", "api/"))
     ]
     assert not silent, "give them words in tools/reference/addresses.toml, or a docstring"
 
@@ -259,7 +260,7 @@ def test_the_report_page_names_every_key_of_a_report():
     ).as_dict()  # fmt: skip
     keys = {*estimate, *estimate["interval"], *estimate["test"], *estimate["effect"]}
     assert not [key for key in keys if f"`{key}`" not in text]
-    source = ast.parse((ROOT / "analysis" / "report.py").read_text(encoding="utf-8"))
+    source = ast.parse((ROOT / "analysis" / "report" / "build.py").read_text(encoding="utf-8"))
     (build,) = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "build_report"]
     stored = {
         key.value for node in ast.walk(build) if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)
@@ -306,17 +307,21 @@ RUN = [
 def registries():
     """What the examples register goes again."""
     from analysis import protocols as analyses
-    from annotators import channels
-    from studies import protocols, rules
+    from annotators.recruitment import channels
+    from studies import protocols
+    from studies.models import rules
 
-    kept = [(registry, dict(registry)) for registry in (protocols.REGISTRY, analyses.REGISTRY, channels.REGISTRY, rules.REGISTRY)]
+    kept = [
+        (registry, dict(registry))
+        for registry in (protocols.REGISTRY, analyses.REGISTRY, channels.REGISTRY, rules.REGISTRY)
+    ]
     modules = set(sys.modules)
     yield
     for registry, before in kept:
         registry.clear()
         registry.update(before)
     for name in set(sys.modules) - modules:
-        if name in ("studies.protocols.best", "analysis.protocols.best", "annotators.channels.library"):
+        if name in ("studies.protocols.best", "analysis.protocols.best", "annotators.recruitment.channels.library"):
             del sys.modules[name]
 
 
@@ -456,7 +461,7 @@ def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
 def test_what_is_optional_is_installed_by_its_own_name():
     """heval is on no index: “pip install heval[parquet]” found nothing, or what somebody else puts there under that name."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    told = {"parquet": ["analysis/parquet.py", "templates/docs/reference/rest.md"]}
+    told = {"parquet": ["analysis/data/parquet.py", "templates/docs/reference/rest.md"]}
     for extra, paths in told.items():
         (package,) = extras[extra]
         assert not [
@@ -558,7 +563,7 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
 
 
 def test_documentation_is_reached_by_names_alone():
-    names = {pattern.name for pattern in get_resolver("heval_site.docs_urls").url_patterns}
+    names = {pattern.name for pattern in get_resolver("heval_site.views.docs_urls").url_patterns}
     assert names == {"docs", "docs-page"}
 
 

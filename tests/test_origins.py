@@ -2,10 +2,10 @@
 
 import pytest
 
-from analysis.report import build_report
-from studies import lifecycle
-from studies.importing import Options, import_file
+from analysis.report.build import build_report
+from studies.imports.tables import Options, import_file
 from studies.models import Output, Study
+from studies.services import lifecycle
 from tests import origins
 from tests.builders import launched, user
 

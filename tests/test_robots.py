@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from analysis.report import build_report
+from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from studies import lifecycle
 from studies.models import Batch, Study
+from studies.services import lifecycle
 from tests.builders import QUALITY, launched, panel, recruitment, spa_draft, spa_study
 from tests.robots import Page, Robot, address, preferring, system_of
 

@@ -7,11 +7,11 @@ from itertools import count
 import pytest
 from django.db import connection
 
-from analysis.report import build_report
-from analysis.simulate import simulate_answers
+from analysis.report.build import build_report
 from annotators.models import Assignment, Response
-from studies import lifecycle
+from annotators.participation.simulate import simulate_answers
 from studies.models import Contrast, Study
+from studies.services import lifecycle
 from tests.builders import humanlike_draft, launched, panel
 from tests.robots import Robot
 

@@ -6,11 +6,11 @@ import re
 import pytest
 from PIL import Image
 
-from analysis.report import build_report
+from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages import way_of
-from studies import lifecycle
+from annotators.pages.sequence import way_of
 from studies.models import Exposure, Study
+from studies.services import lifecycle
 from tests.builders import add_rating, exposures_draft, launched, panel
 from tests.players import claimed
 from tests.robots import Robot, address, clipped

@@ -2,10 +2,10 @@
 
 import pytest
 
-from analysis.report import build_report
-from studies import lifecycle
-from studies.design import problems
+from analysis.report.build import build_report
+from studies.design.definition import problems
 from studies.models import Study
+from studies.services import lifecycle
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
 from tests.robots import Robot, address, system_of
 from tests.studies.test_bundle import read_again, sha

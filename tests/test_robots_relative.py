@@ -2,10 +2,10 @@
 
 import pytest
 
-from analysis.report import build_report
+from analysis.report.build import build_report
 from annotators.models import Response
-from studies import lifecycle
 from studies.models import Study
+from studies.services import lifecycle
 from tests.builders import add_relative, draft_study, launched, panel
 from tests.robots import Robot, address, clipped, system_of
 

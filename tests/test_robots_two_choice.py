@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from analysis.report import build_report
-from analysis.watch import look_everywhere
+from analysis.report.build import build_report
+from analysis.report.watch import look_everywhere
 from annotators.models import Assignment, Response
-from annotators.settle import settle_everywhere
-from studies import jobs, lifecycle
+from annotators.places.settle import settle_everywhere
 from studies.models import AuditEvent, Study
+from studies.services import jobs, lifecycle
 from tests.builders import choice_study, panel
 from tests.robots import Robot, address, system_of
 

@@ -8,9 +8,9 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.urls import NoReverseMatch, reverse
 
-from heval_site import docs
-from studies import jobs
+from heval_site.views import docs
 from studies.models import Study
+from studies.services import jobs
 from tests.browsing import appears, press
 from tests.test_docs import ROOT
 

@@ -22,19 +22,19 @@ from django.db.models import QuerySet
 from django.test import RequestFactory
 from django.urls import get_resolver, resolve, reverse
 
-from analysis import api_urls
-from analysis.report_parameters import checked_parameters
-from analysis.serializers import StudySerializer
-from annotators import sample
-from annotators.channels import REGISTRY as CHANNELS
+from analysis.api import urls as api_urls
+from analysis.api.serializers import StudySerializer
+from analysis.report.parameters import checked_parameters
 from annotators.models import OutcomePay, Recruitment
-from annotators.panels import rounds
-from annotators.panels.secrets import keep
-from studies import audit, lifecycle
+from annotators.recruitment import sample
+from annotators.recruitment.channels import REGISTRY as CHANNELS
+from annotators.recruitment.panels import rounds
+from annotators.recruitment.panels.secrets import keep
+from studies import audit
 from studies.admin.acts import ACTS
-from studies.blueprints import BLUEPRINTS, draft_of
-from studies.bundle import bundle_text
-from studies.design import STUDY_FIELDS, canonical, design_of
+from studies.design.definition import STUDY_FIELDS, canonical, design_of
+from studies.imports.blueprints import BLUEPRINTS, draft_of
+from studies.imports.bundle import bundle_text
 from studies.models import (
     Arm,
     Contrast,
@@ -47,10 +47,11 @@ from studies.models import (
     Study,
     System,
 )
+from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS
-from studies.rules import REGISTRY as RULES
-from studies.scales import KINDS, read_scale
-from studies.stimuli import Preparation
+from studies.protocols.base.scales import KINDS, read_scale
+from studies.services import lifecycle
+from studies.stimuli.normalising import Preparation
 from tests import builders
 from tests.admin_pages import errors_of, forms_of, logged_in, press
 from tests.analysis.rest import api_of
@@ -290,7 +291,7 @@ def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
 
 def scales() -> Iterator[dict]:
     """Each kind of scale: as short as can be, with each part that it may have, and with all of them."""
-    from studies.forms import PARTS
+    from studies.admin.forms import PARTS
 
     parts = {
         "minimum": 0, "maximum": 7, "low": " worst", "middle": "so | so", "high": "best ", "is_best_first": True,

@@ -17,12 +17,12 @@ from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
-from analysis.runs import run_analysis
-from annotators.exclude import exclude
+from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Assignment, Inquiry, PanelSubmission, Response, Verdict
-from annotators.panels.orders import give
-from studies import jobs
+from annotators.places.exclude import exclude
+from annotators.recruitment.panels.orders import give
 from studies.models import Output, StudyMember
+from studies.services import jobs
 from tests.builders import panel, spa_study, user
 from tests.players import claimed, submitted
 

@@ -8,19 +8,19 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from analysis.data import exports
+from analysis.data.codings import CODINGS, codings_of, keyed_rows
+from analysis.data.flat import Selection, assignment_name, problems_in
 from annotators import models as answers
-from annotators.exclude import exclude, reverse_exclusion
+from annotators.places.exclude import exclude, reverse_exclusion
 from studies.access import Action
 from studies.models import Study
 
-from .. import exports
-from .. import serializers as shapes
-from ..coding.flat import CODINGS, codings_of, keyed_rows
-from ..flat import Selection, assignment_name, problems_in
-from ..parameters import ORIGIN, WITHDRAWN, Parameter, page, paged, whole, words
-from ..permissions import check_outcomes
-from ..renderers import RowErrors, row_error
+from . import serializers as shapes
 from .base import StudyView, documented, json_object, listed
+from .permissions import check_outcomes
+from .query import ORIGIN, WITHDRAWN, Parameter, page, paged, whole, words
+from .renderers import RowErrors, row_error
 
 
 class Assignments(StudyView):

@@ -13,10 +13,10 @@ from rest_framework.views import APIView
 from studies.access import Action, get_study
 from studies.models import Study
 
-from .. import serializers as shapes
-from ..parameters import Parameter, page, read_query
-from ..permissions import token_of
-from ..renderers import PROBLEM
+from . import serializers as shapes
+from .permissions import token_of
+from .query import Parameter, page, read_query
+from .renderers import PROBLEM
 
 ERRORS = {
     400: "A parameter, a field or the body is not as it should be.",

@@ -4,18 +4,18 @@ from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
-from studies import jobs
+from analysis.data import exports
+from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.flat import COUNTED, Selection
+from analysis.report.archive import archive_stream
 from studies.access import Action
-from studies.lifecycle import NotNow
+from studies.services import jobs
+from studies.services.lifecycle import NotNow
 
-from .. import exports
-from .. import serializers as shapes
-from ..archive import archive_stream
-from ..codebook import codebook_markdown, codebook_of
-from ..flat import COUNTED, Selection
-from ..parameters import ORIGIN, RAW, WITHDRAWN, Parameter
-from ..permissions import check_outcomes
+from . import serializers as shapes
 from .base import MEDIA_TYPES, StudyView, documented, download, json_object
+from .permissions import check_outcomes
+from .query import ORIGIN, RAW, WITHDRAWN, Parameter
 from .runs import checked_origins, started, token_for
 
 
@@ -94,7 +94,7 @@ class Exports(StudyView):
         status=202, tag="exports",
     )  # fmt: skip
     def post(self, request, code):
-        from .. import parquet
+        from analysis.data import parquet
 
         serializer = shapes.ExportRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)

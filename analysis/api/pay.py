@@ -3,10 +3,10 @@
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
-from .. import pay_report
-from .. import serializers as shapes
-from ..parameters import paged
+from . import pay_report
+from . import serializers as shapes
 from .base import MEDIA_TYPES, StudyView, documented, download, listed
+from .query import paged
 
 
 class Pay(StudyView):

@@ -8,19 +8,19 @@ from django.http import FileResponse, Http404
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
+from analysis.data.flat import COUNTED
+from analysis.report.parameters import BadParameters
+from analysis.report.runs import request_analysis
 from annotators import models as answers
 from studies.access import Action
 from studies.models import Job, Study
 
-from .. import serializers as shapes
-from ..flat import COUNTED
 from ..models import AnalysisRun, Figure
-from ..parameters import paged
-from ..permissions import check_outcomes
-from ..renderers import RowErrors, row_error
-from ..report_parameters import BadParameters
-from ..runs import request_analysis
+from . import serializers as shapes
 from .base import StudyView, documented, json_object, listed
+from .permissions import check_outcomes
+from .query import paged
+from .renderers import RowErrors, row_error
 
 
 class Analyses(StudyView):
@@ -45,7 +45,9 @@ class Analyses(StudyView):
     )  # fmt: skip
     def post(self, request, code):
         try:
-            job = request_analysis(self.study, request.user, json_object(request), token_for(request, self.study, "analyse"))
+            job = request_analysis(
+                self.study, request.user, json_object(request), token_for(request, self.study, "analyse")
+            )
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
             raise RowErrors([row_error(None, field, message)]) from None
@@ -140,7 +142,7 @@ class JobFile(StudyView):
         tag="exports",
     )
     def get(self, request, code, job):
-        from ..parquet import file_of
+        from analysis.data.parquet import file_of
 
         found = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
         path = found and file_of(found)

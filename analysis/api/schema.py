@@ -7,7 +7,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularJSONAPIView
 from rest_framework.views import APIView
 
-from ..renderers import problem
+from .renderers import problem
 
 
 class Schema(SpectacularJSONAPIView):

@@ -6,10 +6,10 @@ from rest_framework.response import Response
 
 from studies.models import Batch, Output, Prompt, System
 
-from .. import bulk
-from .. import serializers as shapes
-from ..parameters import Parameter, paged, words
+from . import bulk
+from . import serializers as shapes
 from .base import StudyView, documented, listed
+from .query import Parameter, paged, words
 
 
 class BulkView(StudyView):

@@ -9,17 +9,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotators import models as answers
-from annotators import monitor, sample
-from studies import access, drafts
+from annotators.places import monitor
+from annotators.recruitment import sample
+from studies import access
 from studies.access import Action
-from studies.design import canonical, design_of, sha256_of
+from studies.design.definition import canonical, design_of, sha256_of
 from studies.models import Design, Study
+from studies.services import drafts
 
-from .. import serializers as shapes
-from ..parameters import Parameter, page, paged, read_query, whole, words
-from ..permissions import token_of
-from ..renderers import RowErrors, row_error
+from . import serializers as shapes
 from .base import StudyView, documented, json_object, listed
+from .permissions import token_of
+from .query import Parameter, page, paged, read_query, whole, words
+from .renderers import RowErrors, row_error
 
 
 class Studies(APIView):

@@ -12,9 +12,9 @@ from annotators.models import Assignment
 from studies.access import Action, get_study, is_researcher, people_who_may, visible
 from studies.admin import acts
 from studies.admin.access import OfferedFilters, row_id
-from studies.forms import CleanWords, Lines, RowChoice
-from studies.lifecycle import NotNow
+from studies.admin.forms import CleanWords, Lines, RowChoice
 from studies.models import Study
+from studies.services.lifecycle import NotNow
 
 from . import record
 from .codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 
 from studies.access import Action, people_who_may
-from studies.lifecycle import NotNow
+from studies.services.lifecycle import NotNow
 
 from .codebook import Codebook
 from .models import Coding, CodingItem, CodingSample

@@ -8,9 +8,9 @@ from django.db.models import Max
 from annotators.models import Response
 from studies import audit
 from studies.access import Action, check, people_who_may
-from studies.draw import random_of
-from studies.lifecycle import NotNow
+from studies.design.draw import random_of
 from studies.models import Study
+from studies.services.lifecycle import NotNow
 
 from .codebook import Codebook
 from .models import CodingItem, CodingSample, CodingSeat

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from annotators.models import Response
 from studies.models import Exposure
-from studies.scales import read_scale
+from studies.protocols.base.scales import read_scale
 
 from .hints import WORDS, hints_by_row
 from .models import CodingItem, CodingSample

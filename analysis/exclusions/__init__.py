@@ -1,6 +1,6 @@
 """Exclusion rules: each says of every submitted assignment pass, fail or unknown, with its evidence; unknown never excludes.
 
-A rule is one module in ``rules`` that registers a function (``studies.rules.register``); there is no list to edit. Rules see the
+A rule is one module in ``rules`` that registers a function (``studies.models.rules.register``); there is no list to edit. Rules see the
 answers as they were given, never what other rules left, so that the kept set does not depend on their order. A rule that looks at
 what was answered to the questions under study is not outcome-blind, and is left out of the recommended estimates.
 """

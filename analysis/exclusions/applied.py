@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from studies.rules import REGISTRY
+from studies.models.rules import REGISTRY
 
 from . import FAIL, UNKNOWN, Flags, Material
 

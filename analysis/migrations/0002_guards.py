@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.triggers import append_only
+from studies.models.triggers import append_only
 
 
 class Migration(migrations.Migration):

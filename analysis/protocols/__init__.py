@@ -9,9 +9,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from ..blocks import Block, Overview
-from ..claims import Claims
-from ..context import Context
+from analysis.data.claims import Claims
+from analysis.data.context import Context
+
+from .blocks import Block, Overview
 
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
@@ -39,7 +40,7 @@ class ProtocolAnalysis:
     """What a protocol's answers say. ``slug`` is the protocol's; it and ``analyse`` must be given."""
 
     slug = ""
-    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.claims``).
+    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.data.claims``).
     reads_claims = False
     # What puts the blocks of several protocols beside each other, from all blocks and the star scheme. Where protocols share one,
     # it is called once.
@@ -50,7 +51,7 @@ class ProtocolAnalysis:
         raise NotImplementedError
 
     def looks(self, claims: Claims, section: Any, seed: str = "") -> list[Look]:
-        """What the section's stopping rule says of the planned labels so far (``analysis.claims``), a Look a comparison."""
+        """What the section's stopping rule says of the planned labels so far (``analysis.data.claims``), a Look a comparison."""
         return []
 
 

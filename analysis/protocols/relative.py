@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import contrast_of, ends, pvalue, role, sides_of
-from analysis.comparisons import Comparison, comparison, judged
-from analysis.context import Context
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, table
-from studies.contrasts import of_systems
-from studies.pairs import pair_key
+from analysis.data.context import Context
+from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.pairs import pair_key
+from studies.protocols.base.scales import read_scale
 from studies.protocols.relative import SCORE, fault_of
-from studies.scales import read_scale
 
 from . import ProtocolAnalysis, register
+from .blocks import Block, Wording, concluded
+from .blocks.cells import contrast_of, ends, pvalue, role, sides_of
+from .blocks.comparisons import Comparison, comparison, judged
+from .blocks.figures import Figure, figure, point
+from .blocks.tables import Table, table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -6,13 +6,11 @@ Source: Ethayarajh and Jurafsky 2022, Table 1.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis import apa
-from analysis.blocks import Block, Overview, estimates_of
-from analysis.cells import EXPECTED_WORDS, contrast_of, found_direction, label, pvalue, recovered
-from analysis.tables import Table, filled_cells, table
-
-from .common_tables import reliability
-from .method_tables import method_tables
+from .blocks import Block, Overview, apa, estimates_of
+from .blocks.cells import EXPECTED_WORDS, contrast_of, found_direction, label, pvalue, recovered
+from .blocks.common_tables import reliability
+from .blocks.method_tables import method_tables
+from .blocks.tables import Table, filled_cells, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

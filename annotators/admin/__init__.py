@@ -1,8 +1,8 @@
 """The researcher's pages about who answers. Importing this package registers them."""
 
+from annotators.places import monitor
 from studies.admin import life
 
-from .. import monitor
 from . import assignments, collecting, recruitment
 
 if monitor.progress_of not in life.progress_of:

@@ -8,18 +8,25 @@ from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from annotators.pages.sequence import page_words
+from annotators.places.exclude import (
+    REASONS,
+    became_of_places,
+    exclude,
+    release_place,
+    reverse_exclusion,
+    with_exclusion,
+)
+from annotators.places.receipts import is_like_one, plain, receipt_of
+from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, get_row, visible
 from studies.admin import life
 from studies.admin.access import ReadOnly, VisibleStudies, by_code, may, row_id
-from studies.forms import CleanWords
-from studies.lifecycle import NotNow
+from studies.admin.forms import CleanWords
 from studies.models import Arm, Study
+from studies.services.lifecycle import NotNow
 
-from ..channels import REGISTRY
-from ..exclude import REASONS, became_of_places, exclude, release_place, reverse_exclusion, with_exclusion
 from ..models import Assignment, Exclusion, Recruitment
-from ..pages import page_words
-from ..receipts import is_like_one, plain, receipt_of
 
 STATES = {
     "reserved": {"released_at": None, "submitted_at": None},

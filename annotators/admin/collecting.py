@@ -9,23 +9,23 @@ from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils.html import escape
 
-from studies import lifecycle
+from annotators.pages.sequence import page_words
+from annotators.pay.verdicts.appeals import open_appeals
+from annotators.places import monitor
+from annotators.places.evidence import evidence_of
+from annotators.places.exclude import handle
+from annotators.places.tries import throw_away, try_out
 from studies.access import Action, get_study
 from studies.admin import acts, life
 from studies.admin.access import ReadOnly, may
-from studies.lifecycle import NotNow
 from studies.models import Study
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
 
-from .. import monitor
-from ..evidence import evidence_of
-from ..exclude import handle
 from ..models import Inquiry
-from ..pages import page_words
 from ..pay import hourly
-from ..preview import inert, preview
-from ..tries import throw_away, try_out
-from ..verdicts.appeals import open_appeals
 from ..views.replies import policy
+from .preview import inert, preview
 from .recruitment import LINKS_SHOWN, links_of
 
 

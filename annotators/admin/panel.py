@@ -7,25 +7,42 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
+from annotators.models.identity import OF_PERSON, name_submissions, panel_ids, submission_id, whole_ids
+from annotators.pay.verdicts import approving
+from annotators.pay.verdicts.appeals import open_appeals
+from annotators.places.monitor import progress_of_pages
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.panels import BulkText, Order, alerts, pools, rehearsing, rounds, sync
+from annotators.recruitment.panels.arrivals import doubted
+from annotators.recruitment.panels.news import source_of
+from annotators.recruitment.panels.orders import cancel, decide
+from annotators.recruitment.panels.publishing import (
+    Cost,
+    hindrances,
+    link_of,
+    per_hour,
+    publish,
+    published,
+    stop,
+    warnings,
+)
+from annotators.recruitment.panels.reconcile import (
+    CLASSES,
+    NEEDS_A_PERSON,
+    counts,
+    read_file,
+    same_receipt,
+    unseen,
+    with_class,
+)
+from annotators.recruitment.panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 from studies.access import Action, get_row
 from studies.admin import acts
-from studies.lifecycle import NotNow
 from studies.models import Job
+from studies.services.lifecycle import NotNow
 
-from ..channels import OUTCOMES, REGISTRY
-from ..identity import OF_PERSON, name_submissions, panel_ids, submission_id, whole_ids
 from ..models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
-from ..monitor import progress_of_pages
-from ..panels import BulkText, Order, alerts, pools, rehearsing, rounds, work
-from ..panels.arrivals import doubted
-from ..panels.news import source_of
-from ..panels.orders import cancel, decide
-from ..panels.publishing import Cost, hindrances, link_of, per_hour, publish, published, stop, warnings
-from ..panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, read_file, same_receipt, unseen, with_class
-from ..panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
-from ..receipts import receipt_of
-from ..verdicts import approving
-from ..verdicts.appeals import open_appeals
 
 ROWS = 100
 LARGEST = 8 * 1024 * 1024
@@ -178,7 +195,7 @@ class PanelPages:
             messages.warning(request, str(words))
         else:
             wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
-            work.ask_soon(recruitment, request.user, **wished)
+            sync.ask_soon(recruitment, request.user, **wished)
             messages.success(request, "The panel is being asked. Load this page again in a moment.")
         return here
 
@@ -220,7 +237,7 @@ class PanelPages:
             "matched_rows": list(with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]),
             "appeals": list(open_appeals([recruitment])),
             "rehearsed": rehearsing.of(recruitment).first(), "usual_people": rehearsing.USUAL,
-            "job": Job.objects.filter(kind=work.KIND, arguments__recruitment=recruitment.pk).first(),
+            "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }  # fmt: skip
 
     def panel_publish(self, request, pk):
@@ -260,7 +277,7 @@ class PanelPages:
         except NotNow as words:
             messages.warning(request, str(words))
             return False
-        work.ask_soon(recruitment, request.user)
+        sync.ask_soon(recruitment, request.user)
         messages.success(request, "The order to publish is given. Load this page again in a moment.")
         return True
 
@@ -272,7 +289,7 @@ class PanelPages:
         form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
             if rounds.try_again(recruitment, request.user):
-                work.ask_soon(recruitment, request.user)
+                sync.ask_soon(recruitment, request.user)
                 messages.success(request, "The round is ordered again. Load this page again in a moment.")
             else:
                 messages.warning(request, "No round was refused: the panel may have taken it meanwhile.")
@@ -304,7 +321,7 @@ class PanelPages:
             raise Http404("There is no such task.")
         stop(row, request.user)
         if has_token(recruitment):
-            work.ask_soon(recruitment, request.user)
+            sync.ask_soon(recruitment, request.user)
         messages.success(request, "The order to stop is given. Who is at work can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 

@@ -8,18 +8,18 @@ from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
+from annotators.pay import files, hourly, keeping, ledger, money, promises
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import sync
+from annotators.recruitment.panels.reconcile import unseen, with_class
+from annotators.recruitment.panels.secrets import NoService, names_kept, service_of
 from studies.access import Action, get_study
 from studies.admin import acts
 from studies.admin.access import may
-from studies.lifecycle import NotNow
+from studies.services.lifecycle import NotNow
 
-from ..channels import REGISTRY
 from ..models import PanelSubmission, Payment, Recruitment
-from ..panels import work
-from ..panels.reconcile import unseen, with_class
-from ..panels.secrets import NoService, names_kept, service_of
-from ..pay import book, files, hourly, keeping, money, promises
-from ..receipts import receipt_of
 
 ROWS = 400
 LARGEST = 2 * 1024 * 1024
@@ -90,7 +90,7 @@ class PayPages:
                 bonus = BonusForm(request.POST, request.FILES)
                 looked = self._bonuses(request, recruitment, bonus) if bonus.is_valid() else None
                 if looked is not None and "add" in request.POST:
-                    n = book.add(recruitment, looked, Payment.Kind.BONUS, request.user)
+                    n = ledger.add(recruitment, looked, Payment.Kind.BONUS, request.user)
                     messages.success(request, f"{n} written down as due.")
                     return self._here(pk)
             else:
@@ -118,33 +118,35 @@ class PayPages:
     def _done(self, request, recruitment) -> str:
         """What was done, in words. Raises NotNow."""
         if "settle" in request.POST:
-            told = book.settle(recruitment, request.user)
+            told = ledger.settle(recruitment, request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
         if "order" in request.POST:
             try:
-                n = book.order(
+                n = ledger.order(
                     recruitment, service_of(recruitment).can, _amount(request.POST.get("total", "")), request.user
                 )
             except NoService as words:
                 raise NotNow(str(words)) from None
-            work.ask_soon(recruitment, request.user)
+            sync.ask_soon(recruitment, request.user)
             return f"{n} ordered at the panel. Load this page again in a moment."
         ticked = {
             int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
         }
         if "paid" in request.POST:
-            return f"{book.mark_paid(recruitment, ticked, request.user)} marked as paid."
+            return f"{ledger.mark_paid(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
-            return f"{sum(book.cancel(recruitment, one, request.user) for one in sorted(ticked))} taken back."
+            return f"{sum(ledger.cancel(recruitment, one, request.user) for one in sorted(ticked))} taken back."
         if "compensate" in request.POST:
             rows = [row for row in _unsent(recruitment) if row.pk in ticked]
-            extras = [book.Extra(row.assignment, row.amount, UNSEEN) for row in rows]
-            return f"{book.add(recruitment, extras, Payment.Kind.COMPENSATION, request.user)} to be paid by hand."
+            extras = [ledger.Extra(row.assignment, row.amount, UNSEEN) for row in rows]
+            return f"{ledger.add(recruitment, extras, Payment.Kind.COMPENSATION, request.user)} to be paid by hand."
         raise NotNow("Nothing was asked for.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
         may_edit = may(request, Action.PAY, recruitment.study_id)
-        due = book.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
+        due = (
+            ledger.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
+        )
         unsent = _unsent(recruitment)
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
         by_hand = list(all_by_hand[:ROWS])
@@ -154,9 +156,12 @@ class PayPages:
                 can = service_of(recruitment).can
             except NoService:
                 can = frozenset()
-        orders = list(book.to_order(recruitment, can)) if can else []
+        orders = list(ledger.to_order(recruitment, can)) if can else []
         ended = (
-            book.payments_of(recruitment).exclude(state=Payment.State.DUE).select_related("assignment").order_by("-pk")
+            ledger.payments_of(recruitment)
+            .exclude(state=Payment.State.DUE)
+            .select_related("assignment")
+            .order_by("-pk")
         )
         ended_shown = list(ended[:ROWS])
         sums, channel = money.money_of(recruitment), REGISTRY[recruitment.channel]
@@ -165,7 +170,7 @@ class PayPages:
             "due_more": _more(all_by_hand, by_hand), "ended_more": _more(ended, ended_shown),
             "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
             "n_approval": due.filter(way=Payment.Way.APPROVAL).count(), "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
-            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": book.total_of(orders),
+            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": ledger.total_of(orders),
             "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
             "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest), "missing": promises.missing(recruitment),
@@ -180,8 +185,10 @@ def _unsent(recruitment: Recruitment) -> list[Payment]:
         standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
     )
     gone += left.values_list("assignment", flat=True)
-    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=book.SENT).values("assignment")
-    rows = book.payments_of(recruitment).filter(assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL)
+    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.SENT).values("assignment")
+    rows = ledger.payments_of(recruitment).filter(
+        assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL
+    )
     rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
     return list(rows.select_related("assignment").order_by("pk")[:ROWS])
 

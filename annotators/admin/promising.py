@@ -6,7 +6,8 @@ from decimal import Decimal
 from django import forms
 from django.utils.html import format_html
 
-from .. import recruiting
+from annotators.participation import recruiting
+
 from ..models import OutcomePay
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule

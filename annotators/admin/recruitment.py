@@ -6,10 +6,12 @@ from django.contrib import admin, messages
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
+from annotators.participation import recruiting
+from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, get_row, visible
 from studies.admin import life
 from studies.admin.access import Scoped, VisibleStudies, may
-from studies.forms import (
+from studies.admin.forms import (
     CleanWords,
     RowChoice,
     RowChoices,
@@ -21,8 +23,6 @@ from studies.forms import (
 )
 from studies.models import Study
 
-from .. import recruiting
-from ..channels import REGISTRY
 from ..models import Recruitment
 from ..pay import promises
 from . import promising
@@ -154,7 +154,9 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         if obj is None:
-            studies = visible(request.user, Study.objects.filter(archived_at=None).exclude(state="closed"), Action.RECRUIT)
+            studies = visible(
+                request.user, Study.objects.filter(archived_at=None).exclude(state="closed"), Action.RECRUIT
+            )
             rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
             form = type("AddRecruitmentForm", (AddRecruitmentForm,), {"study": RowChoice(rows, empty="choose a study")})
             return super().get_form(request, obj, change, **kwargs | {"form": form})
@@ -176,7 +178,9 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
     def save_model(self, request, obj, form, change):
         if change:
             promised = {name for pair in promising.NAMES for name in pair}
-            recruiting.change(obj, request.user, [name for name in form.changed_data if name not in promised], form.promises)
+            recruiting.change(
+                obj, request.user, [name for name in form.changed_data if name not in promised], form.promises
+            )
         else:
             recruiting.make(obj, request.user)
 

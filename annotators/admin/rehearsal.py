@@ -5,12 +5,11 @@ from django.contrib import messages
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
-from studies import jobs
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import rehearsing
 from studies.admin import acts
 from studies.models import Job
-
-from ..channels import REGISTRY
-from ..panels import rehearsing
+from studies.services import jobs
 
 
 class RehearsalForm(forms.Form):

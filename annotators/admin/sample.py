@@ -5,10 +5,10 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
+from annotators.recruitment import sample
+from annotators.recruitment.channels import REGISTRY
 from studies.admin import acts
 
-from .. import sample
-from ..channels import REGISTRY
 from ..models import Recruitment, SampleColumn
 from .panel import ExportForm
 

@@ -7,23 +7,23 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
+from annotators.models.identity import name_submissions
+from annotators.pay.verdicts import decide
+from annotators.pay.verdicts.appeals import answer, is_settled, may_answer
+from annotators.pay.verdicts.decide import LONGEST, Work
+from annotators.pay.verdicts.grounds import Ground, drafted, grounds_for
+from annotators.pay.verdicts.measured import lasted, measured, told
+from annotators.places.exclude import standing_exclusions
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import sync as panel_work
+from annotators.recruitment.panels.reconcile import CLASSES
+from annotators.recruitment.panels.secrets import names_kept
 from studies.access import Action
 from studies.admin import acts
-from studies.forms import CleanWords
-from studies.lifecycle import NotNow
+from studies.admin.forms import CleanWords
+from studies.services.lifecycle import NotNow
 
-from ..channels import REGISTRY
-from ..exclude import standing_exclusions
-from ..identity import name_submissions
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
-from ..panels import work as panel_work
-from ..panels.reconcile import CLASSES
-from ..panels.secrets import names_kept
-from ..verdicts import decide
-from ..verdicts.appeals import answer, is_settled, may_answer
-from ..verdicts.decide import LONGEST, Work
-from ..verdicts.grounds import Ground, drafted, grounds_for
-from ..verdicts.measured import lasted, measured, told
 
 
 class RejectForm(CleanWords, forms.Form):

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 import annotators.models.assignments
 import annotators.models.recruitment
-import annotators.registry
+import annotators.models.registry
 import studies.models
 from studies.migrations._tables import link, moment, optional_link, table
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     operations = [
         table(
             "Recruitment",
-            channel=models.CharField(max_length=20, choices=annotators.registry.choices),
+            channel=models.CharField(max_length=20, choices=annotators.models.registry.choices),
             pool=models.CharField(
                 max_length=50,
                 blank=True,

@@ -1,11 +1,11 @@
 """PostgreSQL refuses to change what an annotator said and what was decided, but for what is named here; and leaves room in two tables.
 
-Erasures and the deletion of tries pass only inside a transaction that ``studies.guards.erasing`` opened.
+Erasures and the deletion of tries pass only inside a transaction that ``studies.models.guards.erasing`` opened.
 """
 
 from django.db import migrations
 
-from studies.triggers import append_only
+from studies.models.triggers import append_only
 
 # An answer is blanked and nothing else of it is changed; those of tries are deleted.
 ANSWER_IS_ERASED = """

@@ -8,7 +8,6 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.guards import AppendOnlyModel
 from studies.models import (
     Batch,
     Design,
@@ -22,6 +21,7 @@ from studies.models import (
     new_seed,
     optional_link,
 )
+from studies.models.guards import AppendOnlyModel
 
 from .recruitment import Recruitment
 

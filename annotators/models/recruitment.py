@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from studies.models import CURRENCY, NO_DEBT, PEOPLE, Arm, Study, link, moment, optional_link
 
-from ..constants import OPERATIONS, STATES
-from ..registry import choices
+from .constants import OPERATIONS, STATES
+from .registry import choices
 
 
 def new_key() -> str:

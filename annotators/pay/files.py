@@ -5,14 +5,14 @@ import io
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
-from studies.spreadsheet import csv_text
+from annotators.models.identity import panel_ids, submission_id
+from annotators.places.receipts import plain, receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import BulkText, Order
+from studies.stimuli.spreadsheet import csv_text
 
-from ..channels import REGISTRY
-from ..identity import panel_ids, submission_id
 from ..models import Assignment, Payment, Recruitment
-from ..panels import BulkText, Order
-from ..receipts import plain, receipt_of
-from .book import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
+from .ledger import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
 MOST_ROWS = 10_000

@@ -9,7 +9,7 @@ from django.db.models import Q, Sum
 from studies.models import Study
 
 from ..models import Assignment, Payment
-from . import book
+from . import ledger
 from .promises import CENT, NOBODY
 
 TENTH = Decimal("0.1")
@@ -100,7 +100,7 @@ def _people(study: Study) -> list[_Person]:
             promised=Sum("amount", filter=covering), bonus=Sum("amount", filter=on_top)
         )
     }
-    rejected = book.rejected(done)
+    rejected = ledger.rejected(done)
     rows = (
         done.order_by()
         .annotate(active=Sum("visits__active_seconds"))

@@ -10,13 +10,13 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from annotators.models.constants import APPROVED
+from annotators.models.identity import ERASED
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.alerts import Alert
 from studies.models import Study
 
-from ..channels import REGISTRY
-from ..constants import APPROVED
-from ..identity import ERASED
 from ..models import Assignment, PanelIdentity, PanelSubmission, Payment, Recruitment
-from ..panels.alerts import Alert
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from decimal import Decimal
 
 from django.db.models import Count, Q, Sum
 
+from annotators.places.monitor import progress_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import link_state
+from annotators.recruitment.panels import Fee
+from annotators.recruitment.panels.alerts import charged_of
 from studies.models import Study
 
-from ..channels import REGISTRY
-from ..links import link_state
 from ..models import Assignment, Payment, Recruitment
-from ..monitor import progress_of
-from ..panels import Fee
-from ..panels.alerts import charged_of
-from . import book
+from . import ledger
 from .promises import NOBODY, rewards_of
 
 State = Payment.State
@@ -61,7 +61,7 @@ def money_of(recruitment: Recruitment) -> Money:
     may_come = people_to_come(recruitment)
     to_come = may_come or 0
     channel = REGISTRY.get(recruitment.channel)
-    foreseen = book.foreseen(recruitment) if channel else []
+    foreseen = ledger.foreseen(recruitment) if channel else []
     currency = recruitment.currency or study.currency
     fees = told_fees(recruitment, currency) if channel else ()
     nothing = (0, NOBODY)
@@ -69,7 +69,7 @@ def money_of(recruitment: Recruitment) -> Money:
     return Money(
         currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
         is_least=bool(channel and channel.pays_by) or may_come is None,
-        unwritten=book.total_of(foreseen) - (paid + ordered + due) if channel else NOBODY,
+        unwritten=ledger.total_of(foreseen) - (paid + ordered + due) if channel else NOBODY,
     )  # fmt: skip
 
 

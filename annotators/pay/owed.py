@@ -5,11 +5,11 @@ from decimal import Decimal
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
+from annotators.pages.record import standing_of
+from annotators.pages.sequence import way_of
 from studies.models import Study
 
 from ..models import Assignment, OutcomePay, Recruitment
-from ..pages import way_of
-from ..record import standing_of
 from .promises import NOBODY, Rule, Terms
 
 Released, Outcome = Assignment.Released, OutcomePay.Outcome

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
-from studies.design import Wording, frozen_wording, wording_of
+from annotators.places.offers import offer_of
+from studies.design.definition import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Expected, Section, Study
 from studies.protocols import Problem
 
 from ..models import OutcomePay, Recruitment
-from ..offers import offer_of
 
 Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
 NOBODY = Decimal(0)

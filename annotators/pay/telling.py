@@ -5,8 +5,9 @@ from decimal import Decimal
 
 from django.db.models import Q, Sum
 
-from ..channels import REGISTRY
-from ..identity import panel_id
+from annotators.models.identity import panel_id
+from annotators.recruitment.channels import REGISTRY
+
 from ..models import Assignment, OutcomePay, PageVisit, Payment
 from . import keeping
 from .owed import outcome_of, owed_to, people_of

@@ -7,17 +7,17 @@ from django.db import transaction
 from django.http import Http404, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
-from studies.design import Wording
+from annotators.pages.show import cached_markdown
+from annotators.participation.my_work import more_of
+from annotators.places import assign
+from annotators.places.offers import range_of
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import LinkState, link_state
+from studies.design.definition import Wording
 
-from .. import assign
-from ..channels import REGISTRY
-from ..links import LinkState, link_state
 from ..models import Annotator, Assignment, Recruitment
-from ..offers import range_of
 from ..pay.promises import lines_of, promises_pay
-from ..receipts import receipt_of
-from ..show import cached_markdown
-from ..work import more_of
 from .ends import to_work
 from .replies import OUTCOME_OF_NOTE, for_annotators, framed, note, public_wording, render, way_back_of
 from .whose import has_ended, has_work

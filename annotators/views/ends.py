@@ -3,25 +3,25 @@
 from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.design import wording_of
-from studies.lifecycle import NotNow
-from studies.texts import TextRefused, clean_text, is_blank
+from annotators.models.identity import ids_of, panel_id
+from annotators.pages.show import cached_markdown
+from annotators.pages.typed_text import Typed
+from annotators.participation import withdraw as withdrawal
+from annotators.participation.my_work import more_of, work_of
+from annotators.pay.verdicts.appeals import open_appeal
+from annotators.pay.verdicts.status import stands
+from annotators.places import assign
+from annotators.places.batch_plan import plan_of
+from annotators.places.deadlines import give_back_if_closed, is_cut_off
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import credits
+from studies.design.definition import wording_of
+from studies.services.lifecycle import NotNow
+from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .. import assign
-from .. import withdraw as withdrawal
-from ..batch_plan import plan_of
-from ..channels import REGISTRY
-from ..identity import ids_of, panel_id
 from ..models import Appeal, Assignment, Inquiry
-from ..panels import credits
 from ..pay.telling import pay_of, why_id_stays
-from ..places import give_back_if_closed, is_cut_off
-from ..receipts import receipt_of
-from ..show import cached_markdown
-from ..typed import Typed
-from ..verdicts.appeals import open_appeal
-from ..verdicts.standing import stands
-from ..work import more_of, work_of
 from .pages import own_offer
 from .replies import for_annotators, let_send, note, render, way_back_of
 from .whose import assignment_or_404, has_ended, has_work, may_withdraw

@@ -6,19 +6,10 @@ from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.design import wording_of
-from studies.models import Study
-
-from .. import assign
-from ..batch_plan import plan_of
-from ..forms import Sent, read_page, typed_in
-from ..images import as_sent
-from ..models import Assignment, PageVisit, Response
-from ..offers import Offer
-from ..pages import FEEDBACK, media_names
-from ..places import give_back_if_closed, keep_longer
-from ..prepared import insert_lightly
-from ..record import (
+from annotators.pages.compiled_queries import insert_lightly
+from annotators.pages.forms import Sent, read_page, typed_in
+from annotators.pages.images import as_sent
+from annotators.pages.record import (
     DRAFT_LIMIT,
     OF_NEW_VISIT,
     AlreadyStored,
@@ -37,9 +28,18 @@ from ..record import (
     standing_at,
     standing_of,
 )
-from ..show import cached_markdown, shown_page, stored_texts
-from ..training import told_of
-from ..typed import typed_on
+from annotators.pages.sequence import FEEDBACK, media_names
+from annotators.pages.show import cached_markdown, shown_page, stored_texts
+from annotators.pages.training import told_of
+from annotators.pages.typed_text import typed_on
+from annotators.places import assign
+from annotators.places.batch_plan import plan_of
+from annotators.places.deadlines import give_back_if_closed, keep_longer
+from annotators.places.offers import Offer
+from studies.design.definition import wording_of
+from studies.models import Study
+
+from ..models import Assignment, PageVisit, Response
 from .replies import for_annotators, render, to_page
 from .whose import assignment_on_page, assignment_or_404, has_ended, kept_place
 
@@ -249,7 +249,7 @@ def more_time(request, code):
 @require_safe
 def media(request, code, name):
     """An image, without its name, its dates or anything that tells one from another."""
-    from studies.media import path_of
+    from studies.stimuli.images import path_of
 
     assignment = assignment_or_404(request, code)
     stored = media_names(assignment).get(name) if assignment.batch_id else None

@@ -5,10 +5,10 @@ from functools import lru_cache, wraps
 from django.http import HttpResponse, HttpResponseRedirect
 from django.template.loader import get_template
 
-from studies.design import Wording, wording_of
+from annotators.recruitment.channels import REGISTRY, Return
+from studies.design.definition import Wording, wording_of
 from studies.models import Study
 
-from ..channels import REGISTRY, Return
 from ..models import Recruitment
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.

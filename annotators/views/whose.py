@@ -7,15 +7,15 @@ from django.db.models import FilteredRelation, Q
 from django.http import Http404
 from django.utils import timezone
 
+from annotators.pages.compiled_queries import Select, columns_of, loaded
+from annotators.pages.record import OF_VISIT, OF_VISIT_BEFORE
+from annotators.pages.sequence import page_before
+from annotators.places import assign
+from annotators.places.deadlines import Place, is_cut_off, place_of
 from studies.models import Study
 
-from .. import assign
 from ..models import Assignment, PageVisit
-from ..pages import page_before
 from ..pay.telling import pay_of
-from ..places import Place, is_cut_off, place_of
-from ..prepared import Select, columns_of, loaded
-from ..record import OF_VISIT, OF_VISIT_BEFORE
 from .replies import framed
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from annotators.panels.stand_in import Way
+from annotators.recruitment.panels.stand_in import Way
 
 MOST_REDIRECTS = 5
 

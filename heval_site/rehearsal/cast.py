@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from annotators.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, WORKING
+from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, WORKING
 
 # How an assignment may have ended here. NOTHING: there is no row.
 NOTHING = "nothing stored"

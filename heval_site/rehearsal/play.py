@@ -15,22 +15,22 @@ from django.conf import settings
 from django.db.models import F
 from django.urls import reverse
 
-from analysis.simulate import Crowd, Judge, World, answers_on, default_preferences
-from annotators import assign
-from annotators.channels import OUTCOMES, REGISTRY
-from annotators.constants import REJECTED
-from annotators.identity import ids_of, mark_of
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.panels import publishing, work
-from annotators.panels.reconcile import CLASSES, unseen, with_class
-from annotators.panels.stand_in import StandIn, Visit, Way
-from annotators.pay import book
+from annotators.models.constants import REJECTED
+from annotators.models.identity import ids_of, mark_of
+from annotators.pages.record import standing_of
+from annotators.participation.simulate import Crowd, Judge, World, answers_on, default_preferences
+from annotators.pay import ledger
 from annotators.pay.telling import pay_of
-from annotators.receipts import receipt_of
-from annotators.record import standing_of
-from annotators.verdicts.decide import reject, work_of_submission
-from studies import jobs, lifecycle
+from annotators.pay.verdicts.decide import reject, work_of_submission
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.panels import publishing, sync
+from annotators.recruitment.panels.reconcile import CLASSES, unseen, with_class
+from annotators.recruitment.panels.stand_in import StandIn, Visit, Way
 from studies.models import Job, Study
+from studies.services import jobs, lifecycle
 
 from .browser import Ask, Browser, Page, Trouble
 from .cast import FINISHED, NOTHING, SENT, Role, cast
@@ -399,7 +399,7 @@ class Rehearsal:
 
     def _asked(self, **how) -> Job:
         """As the job does it every five minutes."""
-        job = jobs.submit(work.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
+        job = jobs.submit(sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
         jobs.run(job.pk)
         job.refresh_from_db()
         return job
@@ -452,7 +452,7 @@ class Rehearsal:
         self._paid(service_can)
 
     def _service_can(self) -> frozenset[str]:
-        from annotators.panels.secrets import service_of
+        from annotators.recruitment.panels.secrets import service_of
 
         return service_of(self.recruitment).can
 
@@ -469,10 +469,10 @@ class Rehearsal:
         person = next((one for one in self.people if one.role.key == "finishes" and self._row_of(one)), None)
         before = self.panel.bonus(person.visit) if person else None
         if person and "bonus" in service_can:
-            extra = book.Extra(self._assignment_of(person), BONUS, "Thank you for the care.")
-            book.add(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
-        if due := list(book.to_order(self.recruitment, service_can)):
-            book.order(self.recruitment, service_can, book.total_of(due), self.study.owner)
+            extra = ledger.Extra(self._assignment_of(person), BONUS, "Thank you for the care.")
+            ledger.add(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
+        if due := list(ledger.to_order(self.recruitment, service_can)):
+            ledger.order(self.recruitment, service_can, ledger.total_of(due), self.study.owner)
         for _ in range(2):
             self._asked()
             self._soon()
@@ -496,7 +496,7 @@ class Rehearsal:
 
     def _compared(self) -> None:
         unsent = {one.code for one, _ in unseen(self.recruitment)} if self.has_service else set()
-        book.settle(self.recruitment)
+        ledger.settle(self.recruitment)
         for person in self.people:
             mine = self._assignment_of(person)
             person.here = (
@@ -557,7 +557,7 @@ class Rehearsal:
         person.pay = ", ".join(f"{row.amount:.2f} {row.currency} {row.get_state_display()}" for row in standing)
         told = None if person.there == REJECTED else pay_of(mine)
         promised = told.amount if told else Decimal(0)
-        written = book.total_of(row for row in standing if row.kind in Payment.COVERING)
+        written = ledger.total_of(row for row in standing if row.kind in Payment.COVERING)
         if written != promised:
             person.note(f"They are promised {promised:.2f} {self.currency}, and {written:.2f} stands in the book.")
 

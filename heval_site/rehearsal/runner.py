@@ -16,17 +16,17 @@ from typing import Any
 from django.conf import settings
 
 import heval_site
-from annotators.channels import REGISTRY
 from annotators.models import Recruitment
-from annotators.panels.publishing import hindrances
-from annotators.panels.rehearsing import LEAST, MOST, USUAL
 from annotators.pay.promises import unsaid
-from studies.bundle import BundleIncomplete, bundle_of
-from studies.design import problems
-from studies.jobs import Readable
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.publishing import hindrances
+from annotators.recruitment.panels.rehearsing import LEAST, MOST, USUAL
+from studies.design.definition import problems
+from studies.imports.bundle import BundleIncomplete, bundle_of
 from studies.models import Study
+from studies.services.jobs import Readable
 
-from .tables import tables_of_this_site
+from .empty_tables import tables_of_this_site
 
 logger = logging.getLogger("heval.rehearsal")
 

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from annotators.panels.stand_in import Loopback
+from annotators.recruitment.panels.stand_in import Loopback
 
 from . import guard
 
@@ -92,8 +92,8 @@ def copied(plan: dict[str, Any]):
     from django.contrib.auth import get_user_model
 
     from annotators.models import OutcomePay, Recruitment
-    from studies import lifecycle
-    from studies.bundle import read_bundle
+    from studies.imports.bundle import read_bundle
+    from studies.services import lifecycle
 
     owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
     study = read_bundle(plan["bundle"], owner)
@@ -116,13 +116,13 @@ def played(plan: dict[str, Any], panel: Panel, tell: Callable[..., None]) -> dic
     port = served()
     from django.conf import settings
 
-    from annotators.channels import REGISTRY
-    from annotators.panels.secrets import keep
-    from heval_site.preparing import prepare
+    from annotators.recruitment.channels import REGISTRY
+    from annotators.recruitment.panels.secrets import keep
+    from heval_site.runtime.preparing import prepare
 
+    from .empty_tables import make_tables
     from .play import Rehearsal, link_base
-    from .report import report_of
-    from .tables import make_tables
+    from .summary import report_of
 
     tell(0, 1, "Making a database of its own")
     if plan["tables"]:
@@ -159,8 +159,8 @@ def main(folder: Path) -> None:
             found = played(plan, panel, lambda *progress: say(progress=progress))
         except Exception as error:
             traceback.print_exc()
-            from studies.bundle import BundleRefused
-            from studies.lifecycle import NotNow, NotReady
+            from studies.imports.bundle import BundleRefused
+            from studies.services.lifecycle import NotNow, NotReady
 
             words = str(error) if isinstance(error, NotReady | NotNow | BundleRefused) else ""
             say(failed=words, kind=type(error).__name__, is_refused=bool(words))

@@ -16,14 +16,15 @@ from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from .. import copying, lifecycle
+from studies.services import copying, lifecycle
+from studies.services.steps import is_time_for
+from studies.stimuli.markdown import rendered
+
 from ..access import Action, get_study, is_researcher
-from ..forms import CleanWords
-from ..markdown import rendered
 from ..models import Job, Study
-from ..steps import is_time_for
-from . import life, words
+from . import field_labels, life
 from .access import may
+from .forms import CleanWords
 
 State = Study.State
 
@@ -104,8 +105,9 @@ def _unblind(study, user, cleaned):
 
 def _clone(study, user, cleaned):
     copy = copying.clone(study, user, cleaned["title"])
-    return "This is the copy: a draft with the same design and a new seed. Look at its target and its cap where you change the design.", reverse(
-        "admin:studies_study_change", args=[copy.pk]
+    return (
+        "This is the copy: a draft with the same design and a new seed. Look at its target and its cap where you change the design.",
+        reverse("admin:studies_study_change", args=[copy.pk]),
     )
 
 
@@ -356,8 +358,8 @@ class AmendForm(CleanWords, forms.Form):
         for kind, pk, row, _ in self.rows:
             for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):
                 field = row._meta.get_field(column).formfield()
-                field.label = words.LABELS[kind].get(column, field.label)
-                field.help_text = words.HELP.get(kind, {}).get(column, field.help_text)
+                field.label = field_labels.LABELS[kind].get(column, field.label)
+                field.help_text = field_labels.HELP.get(kind, {}).get(column, field.help_text)
                 if isinstance(field.widget, forms.Textarea):
                     field.widget.attrs.update(rows=3, cols=70)
                 if isinstance(field, forms.DateField):

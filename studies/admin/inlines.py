@@ -12,13 +12,15 @@ from django.forms.models import BaseInlineFormSet
 from django.urls import reverse
 from django.utils.html import format_html
 
-from .. import access, rules
+from studies.models import rules
+
+from .. import access
 from ..access import Action
-from ..forms import CleanWords, RowChoice, RowChoices, SettingsCell, SettingsWidget, names_once
 from ..models import Arm, Contrast, ExclusionRule, Section, StudyMember, System
 from ..protocols import REGISTRY
-from . import words
+from . import field_labels
 from .access import InlineRoles
+from .forms import CleanWords, RowChoice, RowChoices, SettingsCell, SettingsWidget, names_once
 
 MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
 
@@ -155,7 +157,7 @@ class Systems(Rows):
 
 
 class ArmForm(CleanWords, forms.ModelForm):
-    Meta = words.meta("arm")
+    Meta = field_labels.meta("arm")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -270,7 +272,7 @@ class Sections(Rows):
     verbose_name_plural = "sections, in the order in which they are met"
 
     def get_formset(self, request, obj=None, **kwargs):
-        return super().get_formset(request, obj, labels=words.LABELS["section"], **kwargs)
+        return super().get_formset(request, obj, labels=field_labels.LABELS["section"], **kwargs)
 
     def has_add_permission(self, request, obj=None):
         return False  # a section begins with its protocol, on a page of its own
@@ -294,7 +296,7 @@ class Sections(Rows):
 
 
 class ContrastForm(CleanWords, forms.ModelForm):
-    Meta = words.meta("contrast")
+    Meta = field_labels.meta("contrast")
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -365,13 +367,13 @@ class Contrasts(Rows):
             "estimand": forms.ChoiceField(
                 choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
                 required=False,
-                label=words.LABELS["contrast"]["estimand"],
+                label=field_labels.LABELS["contrast"]["estimand"],
             ),
         }
 
 
 class RuleForm(SettingsCell):
-    Meta = words.meta("rule")
+    Meta = field_labels.meta("rule")
 
     parameters = forms.Field(
         required=False, label="Settings", widget=SettingsWidget, help_text="Asked for once the rule is saved."

@@ -6,7 +6,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from .. import jobs
+from studies.services import jobs
+
 from ..access import Action, check, check_own, is_researcher, owns
 from ..models import Job
 from . import life

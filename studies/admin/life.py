@@ -7,8 +7,9 @@ from statistics import median_low
 
 from django.urls import NoReverseMatch, reverse
 
-from .. import lifecycle
-from ..design import Burden, burdens, problems
+from studies.design.definition import Burden, burdens, problems
+from studies.services import lifecycle
+
 from ..models import Study
 from ..protocols import Problem
 

@@ -7,15 +7,16 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from .. import drafts
+from studies.services import drafts
+from studies.services.lifecycle import NotNow
+from studies.services.practice import delete_practice, make_practice
+
 from ..access import Action, get_row
-from ..forms import CleanWords, MarkdownArea, RowChoice
-from ..lifecycle import NotNow
 from ..models import Expected, Item, Output, Section
-from ..practice import delete_practice, make_practice
 from ..protocols import REGISTRY, Protocol
 from . import life
 from .access import may, row_id
+from .forms import CleanWords, MarkdownArea, RowChoice
 
 
 class PracticeForm(CleanWords, forms.Form):

@@ -10,10 +10,17 @@ from django.db.models import Max
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
-from .. import drafts, questions
+from studies.design.definition import settings_data
+from studies.protocols.base.pairs import unknown_names
+from studies.services import drafts, questions
+from studies.services.lifecycle import NotNow, before_launch
+
 from ..access import Action, get_row, is_researcher, visible
-from ..design import settings_data
-from ..forms import (
+from ..models import Contrast, Question, Section, Study
+from ..protocols import REGISTRY
+from . import field_labels, life, practice, stale
+from .access import InlineRoles, Scoped, changed_in, may
+from .forms import (
     SCALE_FIELDS,
     CleanWords,
     Options,
@@ -26,17 +33,11 @@ from ..forms import (
     settings_fields,
     with_settings,
 )
-from ..lifecycle import NotNow, before_launch
-from ..models import Contrast, Question, Section, Study
-from ..pairs import unknown_names
-from ..protocols import REGISTRY
-from . import life, practice, stale, words
-from .access import InlineRoles, Scoped, changed_in, may
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 
 class QuestionForm(ScaleForm):
-    Meta = words.meta("question")
+    Meta = field_labels.meta("question")
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -440,7 +441,7 @@ def _m_in_words(protocol) -> dict[str, dict[str, str]]:
         return {}
     field = Section._meta.get_field("m")
     most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
-    named = words.LABELS["section"]
+    named = field_labels.LABELS["section"]
     if not protocol.has_items:
         return {
             "labels": named | {"m": "Shown (m)"},

@@ -8,14 +8,15 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from .. import drafts
+from studies.services import drafts
+from studies.stimuli.images import ImageRefused, path_of
+from studies.stimuli.texts import is_blank
+
 from ..access import Action, get_study, study_of
-from ..forms import CleanWords, other_with
-from ..media import ImageRefused, path_of
 from ..models import Output, Prompt
-from ..texts import is_blank
 from . import life
 from .access import Scoped, VisibleStudies, changed_in, may
+from .forms import CleanWords, other_with
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):

@@ -9,13 +9,15 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
-from .. import access, audit, drafts, lifecycle
+from studies.services import drafts, lifecycle
+from studies.stimuli.markdown import rendered
+
+from .. import access, audit
 from ..access import Action
-from ..forms import CleanWords, MarkdownArea
-from ..markdown import rendered
 from ..models import Study
-from . import acts, life, stale, words
+from . import acts, field_labels, life, stale
 from .access import Scoped, changed_in, may
+from .forms import CleanWords, MarkdownArea
 from .inlines import INLINES, Members
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
@@ -58,7 +60,7 @@ ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
 class StudyForm(CleanWords, forms.ModelForm):
-    class Meta(words.meta("study")):
+    class Meta(field_labels.meta("study")):
         widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),

@@ -9,8 +9,8 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Greatest, Least, Now
 
 import studies.models
+import studies.models.rules
 import studies.protocols
-import studies.rules
 from studies.migrations._tables import link, moment, optional_link, table
 
 
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                 default=dict,
                 blank=True,
                 editable=False,
-                help_text="How the stimuli were prepared (studies.stimuli.Preparation).",
+                help_text="How the stimuli were prepared (studies.stimuli.normalising.Preparation).",
             ),
             batches_per_annotator=models.PositiveSmallIntegerField(
                 default=1, validators=[MinValueValidator(1), MaxValueValidator(32767)]
@@ -558,7 +558,7 @@ class Migration(migrations.Migration):
         table(
             "ExclusionRule",
             position=models.PositiveSmallIntegerField(default=1, validators=[MaxValueValidator(32767)]),
-            rule=models.CharField(max_length=40, choices=studies.rules.choices),
+            rule=models.CharField(max_length=40, choices=studies.models.rules.choices),
             settings=models.JSONField(default=dict, blank=True),
             role=models.CharField(
                 max_length=11,

@@ -11,9 +11,9 @@ from pkgutil import iter_modules
 from random import Random
 from typing import Any
 
-from ..fields import Answer, Field
-from ..robots import Robot
-from ..scales import ScaleSpec, read_scale
+from .base.fields import Answer, Field
+from .base.robots import Robot
+from .base.scales import ScaleSpec, read_scale
 
 REGISTRY: dict[str, "Protocol"] = {}
 
@@ -214,7 +214,7 @@ class Protocol:
     # Where two systems must be together to be compared: in one "item", in an item that holds no other (a "pair"), in one "batch",
     # or nowhere (""): outputs are judged by themselves, and those of two systems may be judged by different annotators.
     together_in = "item"
-    # The kind of scale (studies.scales.KINDS) with which a new question begins.
+    # The kind of scale (studies.protocols.base.scales.KINDS) with which a new question begins.
     question_kind = "percent"
     # What a new section asks to begin with: columns of Question.
     questions: Sequence[Mapping[str, Any]] = ()
@@ -229,6 +229,11 @@ class Protocol:
 
     def problems(self, section) -> Iterable[Problem]:
         """What is missing or unwise in a section's definition."""
+        return ()
+
+    def drawing_problems(self, section, drawing) -> Iterable[Problem]:
+        """What the arms and their outputs lack for the section. Asked where batches are drawn from the design; ``drawing`` holds the
+        arms, their systems and the outputs (``studies.design.draw.Drawing``)."""
         return ()
 
     def answer_keys(self, section, question) -> tuple[str, ...]:

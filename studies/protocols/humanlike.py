@@ -8,9 +8,8 @@ from collections import Counter
 from django import forms
 from django.db.models import Count
 
-from studies.fields import ExposureChoice
-
 from . import Ask, DrawnItem, Page, Problem, Protocol, Sample, question_asks, register
+from .base.fields import ExposureChoice
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
 POINTS = (
@@ -109,6 +108,9 @@ class HumanLike(Protocol):
             yield from _training_problems(section)
         elif section.purpose == "live":
             yield from _live_problems(section, questions)
+
+    def drawing_problems(self, section, drawing):
+        return _drawing_problems(section, drawing) if section.purpose == "live" else ()
 
     def fields_asked(self, section, shown):
         keys = {question.key for question in section.questions.all()}
@@ -227,7 +229,6 @@ class HumanLike(Protocol):
         return sent
 
 
-
 def _source_slot(page):
     """The question who wrote the text, and its slot; (None, "") where it is not asked."""
     asked = next((question for question in page.questions if question.key == SOURCE), None)
@@ -263,7 +264,7 @@ def _has_two_sides(scale) -> bool:
 
 
 def _spec(stored):
-    from studies.scales import read_scale
+    from .base.scales import read_scale
 
     try:
         return read_scale(stored)
@@ -313,7 +314,6 @@ def _training_problems(section):
 
 
 def _live_problems(section, questions):
-    study = section.study
     if WHY not in questions and CHANGE not in questions:
         yield Problem(
             f"No question “{WHY}” or “{CHANGE}” asks for reasons: without them nobody can say what annotators looked at.",
@@ -326,11 +326,9 @@ def _live_problems(section, questions):
         yield Problem(
             f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.", "batches"
         )  # fmt: skip
-    if study.batches.filter(origin="imported").exists():
-        return
-    from studies.draw import Drawing
 
-    drawing = Drawing(study)
+
+def _drawing_problems(section, drawing):
     for arm in drawing.arms:
         if drawing.section_arms[section.pk] and arm.pk not in drawing.section_arms[section.pk]:
             continue

@@ -11,9 +11,8 @@ from decimal import Decimal
 from django import forms
 from django.db.models import Count
 
-from studies.fields import Answer, WholeNumber
-
 from . import Ask, Problem, Protocol, Sample, arms_of, register
+from .base.fields import Answer, WholeNumber
 
 SHARE = "share"
 # More than this nobody holds in mind at once.
@@ -169,4 +168,3 @@ class Ranking(Protocol):
                     place = number
                 sent[slot] = str(place)
         return sent
-

@@ -102,4 +102,3 @@ class Rating(Protocol):
             for question in page.questions
             for slot, ask in question_asks(page, question, item, label, exposure_id).items()
         }
-

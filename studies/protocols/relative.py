@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from studies.fields import Option, Scale
-from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
-from studies.scales import read_scale
-
 from . import REGISTRY, Ask, Problem, Protocol, register
+from .base.fields import Option, Scale
+from .base.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
+from .base.scales import read_scale
 
 SCORE = "score"
 FIRST, SECOND = "{first}", "{second}"
@@ -127,7 +126,6 @@ class Relative(Protocol):
             middle = points[len(points) // 2]
             sent[slot] = str(min(points[-1], max(points[0], middle + round(first - second + robot.rng.gauss(0, 1)))))
         return sent
-
 
 
 def _named(point: Option, words: list[str]) -> Option:

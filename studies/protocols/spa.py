@@ -164,7 +164,6 @@ class SPA(Protocol):
         return first + second
 
 
-
 def _unnamed_ends(section) -> set[int]:
     """The maximal and minimal references that no question of the section is about."""
     if not hasattr(section, "_unnamed_ends"):  # the section is asked once a batch

@@ -10,11 +10,10 @@ from typing import Any
 from django import forms
 from django.db.models import Count
 
-from studies.contrasts import of_systems
-from studies.fields import TIE, ExposureChoice
-from studies.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
-
 from . import Ask, Problem, Protocol, register
+from .base.contrasts import of_systems
+from .base.fields import TIE, ExposureChoice
+from .base.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
 
 PREFERENCE = "preference"
 RULES = {
@@ -258,5 +257,3 @@ class TwoChoice(Protocol):
 
     def stops(self, section):
         return section.purpose == "live" and settings_of(section)["stopping"] in ("anytime", "first")
-
-

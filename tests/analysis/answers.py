@@ -6,7 +6,7 @@ from itertools import count
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
-from annotators.pages import label_of
+from annotators.pages.sequence import label_of
 from studies.models import Design, Placement, Question
 
 _people = count()

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from django.db import connection
 from django.test import Client
 
+from analysis.api.tokens import create_token
 from analysis.models import AnalysisRun, Figure
-from analysis.tokens import create_token
-from studies import lifecycle
 from studies.models import Study
+from studies.services import lifecycle
 from tests.builders import spa_study
 from tests.players import submitted
 

@@ -14,16 +14,16 @@ from itertools import product
 
 import pytest
 
-from analysis.report import build_report
-from analysis.simulate import Crowd, simulate_answers
+from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.record import standing_of
-from studies import lifecycle
-from studies.design import burdens
-from studies.draw import DrawnBatch, write_batches
+from annotators.pages.record import standing_of
+from annotators.participation.simulate import Crowd, simulate_answers
+from studies.design.definition import burdens
+from studies.design.draw import DrawnBatch, write_batches
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
-from studies.texts import reading_minutes, word_count
+from studies.services import lifecycle
+from studies.stimuli.texts import reading_minutes, word_count
 from tests.builders import add_section, draft_study, warnings_of
 
 pytestmark = pytest.mark.django_db

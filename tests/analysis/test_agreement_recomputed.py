@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from annotators import settle
-from annotators.exclude import exclude
-from studies import lifecycle
-from studies.fields import TIE
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.build import build_report
+from annotators.places import settle
+from annotators.places.exclude import exclude
 from studies.models import Study
+from studies.protocols.base.fields import TIE
+from studies.services import lifecycle
 from tests.annotators.test_settle import outcome
 from tests.builders import choice_study, user
 from tests.players import MAX_THREE, choosing

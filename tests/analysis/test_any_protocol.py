@@ -5,18 +5,19 @@ from dataclasses import replace
 import pytest
 
 from analysis import protocols as analyses
-from analysis.blocks import Block, Overview, Wording, concluded
-from analysis.cells import contrast_of
-from analysis.comparisons import comparison, judged
-from analysis.figures import figure, point
-from analysis.newest import NAME
 from analysis.protocols import ProtocolAnalysis
-from analysis.report import build_report
-from analysis.tables import table
-from studies import lifecycle, protocols
-from studies.fields import ExposureChoice
+from analysis.protocols.blocks import Block, Overview, Wording, concluded
+from analysis.protocols.blocks.cells import contrast_of
+from analysis.protocols.blocks.comparisons import comparison, judged
+from analysis.protocols.blocks.figures import figure, point
+from analysis.protocols.blocks.tables import table
+from analysis.report.build import build_report
+from analysis.report.newest import NAME
+from studies import protocols
 from studies.models import Contrast, Exposure, Question, Section, Study
 from studies.protocols import Ask, Protocol
+from studies.protocols.base.fields import ExposureChoice
+from studies.services import lifecycle
 from tests.builders import draft_study, launched
 from tests.players import answered, claimed, open_page
 

@@ -10,12 +10,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from analysis.flat import assignment_name
+from analysis.api.tokens import create_token, revoke_token
+from analysis.data.flat import assignment_name
 from analysis.models import ApiToken
-from analysis.tokens import create_token, revoke_token
 from annotators.models import Exclusion
-from studies import audit, lifecycle
+from studies import audit
 from studies.models import AuditEvent, Job, Output, Study, StudyMember
+from studies.services import lifecycle
 from tests.analysis.rest import Api, analysis_of, api_of, body_of, closed_study
 from tests.builders import draft_study, spa_study, user
 from tests.players import submitted
@@ -101,7 +102,7 @@ TABLE = (
 @pytest.fixture
 def world(owner, settings, tmp_path, monkeypatch):
     """A closed study and a draft with people of every role, and a client for each actor."""
-    monkeypatch.setattr("analysis.permissions.limit_of", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.permissions.limit_of", lambda scope: 100_000)
     settings.MEDIA_ROOT = tmp_path
     study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
     analysis_of(study)
@@ -558,7 +559,7 @@ def test_lists_take_as_many_queries_for_many_rows_as_for_few(owner):
 
 
 def test_starting_an_analysis_twice_with_one_key_gives_one_job(owner, monkeypatch):
-    from studies import jobs
+    from studies.services import jobs
 
     monkeypatch.setitem(jobs._kinds, "analyse", jobs.Kind("analyse", lambda job, progress: {}, False, ()))
     study, api = closed_study(owner, 1), api_of(owner)

@@ -8,8 +8,8 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studies import strict_json
 from studies.models import Study
+from studies.stimuli import strict_json
 from tests.analysis.rest import api_of, body_of, closed_study
 from tests.builders import draft_study, user
 

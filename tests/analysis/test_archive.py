@@ -8,9 +8,9 @@ from hashlib import sha256
 import pytest
 from django.core.management import call_command
 
-from analysis.archive import archive_blocks
-from analysis.exports import BLOCKS
-from analysis.flat import Selection, assignment_name
+from analysis.data.exports import BLOCKS
+from analysis.data.flat import Selection, assignment_name
+from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
 from studies.models import Study
 from tests.analysis.rest import analysis_of, api_of, body_of, closed_study, unguarded

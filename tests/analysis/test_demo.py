@@ -3,11 +3,11 @@
 import pytest
 from django.urls import resolve
 
-from analysis.demo import STRENGTHS, load_demo
 from analysis.models import AnalysisRun
-from studies import jobs
-from studies.demo import SYSTEMS
+from heval_site.management.demo import STRENGTHS, load_demo
+from heval_site.management.demo_texts import SYSTEMS
 from studies.models import Job, Study
+from studies.services import jobs
 from tests.builders import user
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from analysis.exclusions.applied import Applied, kept
 from analysis.exclusions.flow import flow_of
 from analysis.exclusions.rules.answered import AnswerSettings
 from analysis.exclusions.rules.incoherent import TauSettings
-from studies.rules import REGISTRY
+from studies.models.rules import REGISTRY
 
 pytestmark = pytest.mark.postgres
 
@@ -204,7 +204,7 @@ def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommende
 
 def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch):
     (tmp_path / "of_nobody.py").write_text(
-        "from studies.rules import register\n\n\n@register('of_nobody', 'of nobody')\ndef of_nobody(material): ...\n"
+        "from studies.models.rules import register\n\n\n@register('of_nobody', 'of nobody')\ndef of_nobody(material): ...\n"
     )
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     try:
@@ -253,7 +253,7 @@ def test_settings_are_checked_by_their_forms():
     ],
 )  # fmt: skip
 def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings, said):
-    from studies import lifecycle
+    from studies.services import lifecycle
     from tests import builders
 
     study = builders.spa_draft(rules=[(rule, settings)])

@@ -15,16 +15,16 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import exports, flat
-from analysis.codebook import codebook_markdown, codebook_of
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
-from analysis.exports import BLOCKS, TABLES
-from analysis.flat import Selection
+from analysis.data import exports, flat
+from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.exports import BLOCKS, TABLES
+from analysis.data.flat import Selection
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from studies.guards import erasing
 from studies.models import Exposure
-from studies.spreadsheet import FORMULA_STARTS
+from studies.models.guards import erasing
+from studies.stimuli.spreadsheet import FORMULA_STARTS
 from tests.analysis.rest import api_of, body_of, close, closed_study, unguarded
 from tests.builders import choice_study, draft_study, spa_study, user
 from tests.players import submitted
@@ -87,7 +87,12 @@ def test_each_item_tells_the_outputs_that_it_shows():
     shown = Exposure.objects.filter(item__study=study).select_related("item__section", "item__prompt", "output__system")
     assert len(rows) == shown.count() >= 12
     assert {(row["item"], row["system"], row["prompt"], row["sample"]) for row in rows} == {
-        (f"s{one.item.section.position}.{one.item.number}", one.output.system.name, one.item.prompt.key, one.output.sample)
+        (
+            f"s{one.item.section.position}.{one.item.number}",
+            one.output.system.name,
+            one.item.prompt.key,
+            one.output.sample,
+        )
         for one in shown
     }
     assert Counter(Counter(row["item"] for row in rows).values()).keys() == {2}
@@ -501,7 +506,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
 
 
 def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_path):
-    monkeypatch.setattr("analysis.parquet.find_spec", lambda name: None)
+    monkeypatch.setattr("analysis.data.parquet.find_spec", lambda name: None)
     with pytest.raises(CommandError, match="pip install .pyarrow"):
         call_command("export", str(study.code), format="parquet", output=str(tmp_path / "x.parquet"))
     answer = api_of(study.owner).post(f"studies/{study.code}/exports/", {})
@@ -511,7 +516,7 @@ def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_
 
 def test_a_parquet_export_is_made_by_a_job_and_fetched(study, settings, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    from studies import jobs
+    from studies.services import jobs
 
     settings.MEDIA_ROOT = tmp_path
     api = api_of(study.owner)

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from studies import lifecycle
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.build import build_report
 from studies.models import Study
+from studies.services import lifecycle
 from tests.builders import exposures_draft, launched
 from tests.players import play
 

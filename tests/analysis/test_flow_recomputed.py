@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from analysis.attrition import EXCLUDED, LEFT, attrition
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from annotators import assign
-from annotators.exclude import exclude, reverse_exclusion
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.attrition import EXCLUDED, LEFT, attrition
+from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
+from annotators.places.exclude import exclude, reverse_exclusion
 from studies.models import Arm, ExclusionRule, Study
+from studies.services import lifecycle
 from tests.builders import add_spa, draft_study, launched, user
 from tests.players import play
 
@@ -56,7 +56,7 @@ def study():
 
 
 def play_on(assignment):
-    from annotators.record import standing_of
+    from annotators.pages.record import standing_of
     from tests.players import answered
 
     while (key := standing_of(assignment).next_key) is not None:

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from analysis.frames import assignments_frame, data_sha256, responses_frame
-from analysis.snapshot import snapshot
+from analysis.data.frames import assignments_frame, data_sha256, responses_frame
+from analysis.data.snapshot import snapshot
 from annotators.models import Assignment, Response
-from annotators.withdraw import withdraw
+from annotators.participation.withdraw import withdraw
 from tests.analysis.answers import answer
 from tests.builders import spa_study
 from tests.players import submitted

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from analysis.report import build_report
-from annotators.importing import import_answers
+from analysis.report.build import build_report
+from annotators.imports import import_answers
 from annotators.models import PageVisit, Response
-from studies import lifecycle
 from studies.models import Exposure, Question, Study
+from studies.services import lifecycle
 from tests.builders import add_choice, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
 from tests.players import play
 

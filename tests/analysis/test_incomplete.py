@@ -2,14 +2,14 @@
 
 import pytest
 
+from analysis.data.frames import assignments_frame, responses_frame
+from analysis.data.material import material_of
 from analysis.exclusions import FAIL, PASS
-from analysis.frames import assignments_frame, responses_frame
-from analysis.material import material_of
-from annotators import settle
 from annotators.models import Response
-from studies import lifecycle
+from annotators.places import settle
 from studies.models import Item, Study
-from studies.rules import REGISTRY
+from studies.models.rules import REGISTRY
+from studies.services import lifecycle
 from tests.builders import add_marks, choice_study, draft_study, launched
 from tests.players import MAX_THREE, choosing, play
 
@@ -39,7 +39,9 @@ def test_who_came_after_an_item_was_retired_owes_no_answer_to_it():
     study = choice_study(prompts=8, m=4, target_n=4, annotators_per_batch=2, settings={"strategy": "any"})
     first, other = (choosing(study, person, lambda item: "beta") for person in "ab")
     item = Item.objects.filter(placements__batch=first.batch).order_by("number").first()
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
+    lifecycle.amend(
+        Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None
+    )
     late = {one.batch_id: one for one in (choosing(study, person, lambda item: "beta") for person in "cd")}
     counts = {one.pk: one.responses.count() for one in (first, other, *late.values())}
     assert counts[late[first.batch_id].pk] == 3 and sorted(counts.values()) == [3, 4, 4, 4]

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from analysis.report import build_report
-from studies import lifecycle
+from analysis.report.build import build_report
 from studies.models import Contrast, Study
+from studies.services import lifecycle
 from tests.builders import (
     add_choice,
     add_humanlike,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from analysis import newest
-from analysis.report import build_report
+from analysis.report import newest
+from analysis.report.build import build_report
 from annotators.models import Assignment
-from studies import lifecycle
 from studies.models import Contrast, Question, Study
+from studies.services import lifecycle
 from tests.builders import (
     add_choice,
     add_marks,
@@ -36,7 +36,9 @@ def plan(study, x=None, y=None, **columns):
 
 def amended(study):
     question = Question.objects.filter(section__study=study).order_by("pk").first()
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None)
+    lifecycle.amend(
+        Study.objects.get(pk=study.pk), {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None
+    )
 
 
 def collected(study, early=EARLY, late=LATE):
@@ -60,7 +62,15 @@ def estimates(report):
     return [e for b in report["blocks"] if b["name"] == newest.NAME for e in b["estimates"]]
 
 
-CONCLUDED = {"spa.pairs", "rating.superiority", "relative.score", "ranking.share", "marks.score", "marks.penalty", "choice.preference"}
+CONCLUDED = {
+    "spa.pairs",
+    "rating.superiority",
+    "relative.score",
+    "ranking.share",
+    "marks.score",
+    "marks.penalty",
+    "choice.preference",
+}
 CONCLUDED |= {f"humanlike.{estimand}" for estimand in ("sensitivity", "criterion", "accuracy")}
 
 

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from annotators.exclude import exclude
-from studies import lifecycle
-from studies.fields import TIE
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.build import build_report
+from annotators.places.exclude import exclude
 from studies.models import Contrast, Question, Study
+from studies.protocols.base.fields import TIE
+from studies.services import lifecycle
 from tests.builders import (
     add_choice,
     add_marks,

@@ -2,12 +2,13 @@
 
 import pytest
 
-from analysis import replacing, tasks
-from annotators import exclude
+from analysis import tasks
+from analysis.data import replacing
 from annotators.models import Assignment
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.participation.withdraw import withdraw
+from annotators.places import exclude
 from studies.models import AuditEvent, Batch, Study
+from studies.services import lifecycle
 from tests import builders
 from tests.analysis.answers import answer
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
-from analysis.runs import run_analysis
-from analysis.simulate import Crowd, simulate_answers
-from studies import jobs
+from analysis.report.runs import run_analysis
+from annotators.participation.simulate import Crowd, simulate_answers
+from studies.services import jobs
 from tests.accessibility import violations
 from tests.builders import spa_study, user
 

@@ -15,10 +15,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis.models import AnalysisRun
-from analysis.runs import run_analysis
+from analysis.report.runs import run_analysis
 from annotators.models import Assignment
-from studies import jobs, lifecycle
 from studies.models import Job, Study, StudyMember
+from studies.services import jobs, lifecycle
 from tests.analysis.answers import answer
 from tests.builders import launched, spa_draft, spa_study, user
 
@@ -321,7 +321,7 @@ def test_a_report_page_costs_a_fixed_number_of_queries(client, study, owner):
 PURE = """
 import django, sys
 django.setup()
-import analysis.views, analysis.urls, analysis.tasks, analysis.latex, analysis.simulate, analysis.report
+import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.latex, annotators.participation.simulate, analysis.report.build
 bad = {"numpy", "scipy", "pandas", "matplotlib", "statsmodels"} & set(sys.modules)
 sys.exit(f"loaded: {bad}" if bad else 0)
 """

@@ -5,14 +5,14 @@ import io
 import pandas as pd
 import pytest
 
-from analysis.claims import claims_of
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from analysis.watch import watched
-from annotators import settle
-from studies import lifecycle
+from analysis.data.claims import claims_of
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.build import build_report
+from analysis.report.watch import watched
+from annotators.places import settle
 from studies.models import Item, Study
+from studies.services import lifecycle
 from tests.builders import add_choice, add_rating, choice_study, draft_study, launched
 from tests.players import MAX_THREE, choosing, submitted
 
@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 
 
 def retire(study, item):
-    lifecycle.amend(Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
+    lifecycle.amend(
+        Study.objects.get(pk=study.pk), {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None
+    )
 
 
 def closed(study):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from analysis.models import AnalysisRun
-from analysis.plots import draw
-from analysis.runs import run_analysis
-from annotators.withdraw import withdraw
-from studies import jobs, lifecycle
+from analysis.report.plots import draw
+from analysis.report.runs import run_analysis
+from annotators.participation.withdraw import withdraw
 from studies.models import AuditEvent, Job, Study
+from studies.services import jobs, lifecycle
 from tests.analysis.answers import answer
 from tests.builders import spa_study, user
 
@@ -140,8 +140,8 @@ def test_the_numbers_beside_a_figure_are_not_cut_off():
 IN_ANOTHER_PROCESS = """
 import hashlib, json, sys, django
 django.setup()
-from analysis.plots import draw
-from analysis.report import build_report
+from analysis.report.plots import draw
+from analysis.report.build import build_report
 from analysis.stats.seeds import canonical_json
 from studies.models import Study
 result = build_report(Study.objects.get(), {"resamples": 199, "origins": ["robot"]})
@@ -155,7 +155,7 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from tests.builders import spa_study
-from analysis.simulate import simulate_answers
+from annotators.participation.simulate import simulate_answers
 simulate_answers(spa_study(target_n=12), 12)
 """
 

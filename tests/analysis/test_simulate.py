@@ -6,12 +6,12 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.frames import assignments_frame, responses_frame
-from analysis.simulate import Crowd, default_preferences, simulate_answers
+from analysis.data.frames import assignments_frame, responses_frame
 from annotators.models import Assignment, PageVisit, Response
-from studies.fields import Field
+from annotators.participation.simulate import Crowd, default_preferences, simulate_answers
 from studies.protocols import REGISTRY, Protocol
-from studies.robots import Robot
+from studies.protocols.base.fields import Field
+from studies.protocols.base.robots import Robot
 from tests.builders import launched, spa_study
 from tests.samples import sample_draft
 
@@ -45,7 +45,9 @@ def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
     monkeypatch.setattr(type(REGISTRY["ranking"]), "plausible", Protocol.plausible)
     study = sample_draft("ranking")
     study.sections.update(settings={"allows_ties": False})
-    with pytest.raises(ValueError, match="The protocol ranking must say what is plausible: give it a method `plausible"):
+    with pytest.raises(
+        ValueError, match="The protocol ranking must say what is plausible: give it a method `plausible"
+    ):
         simulate_answers(launched(study), 1)
 
 
@@ -59,7 +61,9 @@ def test_a_field_that_no_robot_can_answer_is_named():
 
 def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
     monkeypatch.setattr(type(REGISTRY["relative"]), "questions", ())
-    with pytest.raises(AssertionError, match="must have words for each of its points.* Say in `sample` of studies/protocols/relative"):
+    with pytest.raises(
+        AssertionError, match="must have words for each of its points.* Say in `sample` of studies/protocols/relative"
+    ):
         sample_draft("relative")
 
 

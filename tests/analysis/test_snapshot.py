@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, connections, transaction
 from django.db.utils import DatabaseError
 
-from analysis import snapshot as module
-from analysis.snapshot import Busy, snapshot
+from analysis.data import snapshot as module
+from analysis.data.snapshot import Busy, snapshot
 from studies.models import AuditEvent
 
 pytestmark = pytest.mark.postgres

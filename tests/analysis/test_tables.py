@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from analysis import apa, latex, tables
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import found_direction, recovered
+from analysis.protocols.blocks import Block, Wording, apa, concluded, tables
+from analysis.protocols.blocks.cells import found_direction, recovered
+from analysis.protocols.blocks.sentences import conclusions
+from analysis.protocols.blocks.tables import Table, csv_text, joined, table
 from analysis.protocols.spa.layouts import before_after
-from analysis.report_tables import warnings
-from analysis.sentences import conclusions
+from analysis.report import latex
+from analysis.report.layouts import warnings
 from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, Warning
-from analysis.tables import Table, csv_text, joined, table
 
 
 @pytest.mark.parametrize("module", [apa, latex, tables])
@@ -42,7 +42,14 @@ def test_a_rounded_nothing_has_no_sign(value, text):
 
 
 TEST = HypothesisTest(
-    name="one_sample_t", null=0.5, statistic=4.4, df=28.0, pvalue=0.0001, pvalue_adjusted=0.0005, adjust="holm", stars="***"
+    name="one_sample_t",
+    null=0.5,
+    statistic=4.4,
+    df=28.0,
+    pvalue=0.0001,
+    pvalue_adjusted=0.0005,
+    adjust="holm",
+    stars="***",
 )
 ESTIMATE = Estimate(
     analysis="a.b", estimand="mean", estimate=0.63, interval=Interval(0.95, 0.57, 0.69, "t"), effect=Effect(name="d", value=0.82), n=29,
@@ -180,7 +187,10 @@ def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
 
 def test_tables_of_one_name_and_title_are_one_and_others_are_numbered():
     one, two = (table("t", "Of both", "n|n|integer", [{"n": n}], "sure", "A note.") for n in (1, 2))
-    other, empty = table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"), table("e", "E", "n|n|integer", [], "sure")
+    other, empty = (
+        table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"),
+        table("e", "E", "n|n|integer", [], "sure"),
+    )
     made = joined([one, other, empty, two])
     assert [(each["name"], each["title"], [row["n"] for row in each["rows"]]) for each in made] == [
         ("t", "Of both", [1, 2]),

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from analysis.api.tokens import create_token, revoke_token
 from analysis.models import ApiToken
-from analysis.tokens import create_token, revoke_token
 from studies.models import AuditEvent
 from tests.analysis.rest import Api, api_of
 from tests.builders import draft_study, user

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from analysis import watch
-from analysis.claims import claims_of, number_claims
-from analysis.watch import look, look_everywhere, watched
-from annotators import assign, settle
+from analysis.data.claims import claims_of, number_claims
+from analysis.report import watch
+from analysis.report.watch import look, look_everywhere, watched
 from annotators.models import Assignment
-from annotators.withdraw import withdraw
-from studies import jobs, lifecycle
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign, settle
 from studies.models import AuditEvent, Job, Study
+from studies.services import jobs, lifecycle
 from tests.builders import choice_study, spa_study
 from tests.players import MAX_THREE, answered, choosing, claimed, many, open_page, submitted
 from tests.races import all_at_once

@@ -7,14 +7,14 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from annotators import assign, monitor
-from annotators.exclude import exclude, release_place, reopen_places, reverse_exclusion, with_exclusion
 from annotators.models import Assignment, Exclusion, Inquiry, PageVisit, Recruitment
-from annotators.pages import page_words
-from annotators.receipts import receipt_of
-from studies import lifecycle
-from studies.lifecycle import NotNow
+from annotators.pages.sequence import page_words
+from annotators.places import assign, monitor
+from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion, with_exclusion
+from annotators.places.receipts import receipt_of
 from studies.models import AuditEvent, Batch, Placement, Study
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in
 

@@ -6,11 +6,11 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
+from annotators.admin.preview import Previewed, inert
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from annotators.preview import Previewed, inert
-from annotators.tries import clear_tries, try_out
-from studies.lifecycle import NotNow
+from annotators.places.tries import clear_tries, try_out
 from studies.models import TEST_NUMBERS, Batch, Exposure, Item, Output, Placement
+from studies.services.lifecycle import NotNow
 from tests import builders, players
 from tests.admin_pages import errors_of, logged_in
 

@@ -8,12 +8,12 @@ from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotators import assign
-from annotators.identity import keep_identity, panel_id
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.models.identity import keep_identity, panel_id
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
 from studies.models import AuditEvent, Batch, Study
+from studies.services import lifecycle
 from tests.builders import spa_draft, spa_study
 from tests.players import claimed, submitted
 

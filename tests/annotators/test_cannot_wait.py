@@ -6,16 +6,16 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from annotators import assign
-from annotators.channels import REGISTRY
-from annotators.constants import SUBMITTED
-from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Payment
-from annotators.panels import Seen
-from annotators.panels.reconcile import take_in, with_class
-from annotators.pay import book
+from annotators.models.constants import SUBMITTED
+from annotators.models.identity import ids_of
+from annotators.pay import ledger
 from annotators.pay.owed import people_of
-from annotators.receipts import receipt_of
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.reconcile import take_in, with_class
 from tests.builders import launched, panel, promised, recruitment, spa_draft, spa_study, user
 from tests.panels.test_sona import SETTINGS
 from tests.players import claimed, submitted
@@ -70,7 +70,7 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     assert "No place was free" in words(page) and "no more are needed" not in words(page)
     assert "FULL-9" in words(page) and receipt_of(row.code) in words(page)
     assert "You are paid <b>0.10 USD</b>." in words(page)
-    book.settle(door)
+    ledger.settle(door)
     assert [(one.assignment, one.amount, one.state) for one in Payment.objects.all()] == [(row, Decimal("0.10"), "due")]
     assert assign.miscounted_batches() == []
 
@@ -105,7 +105,7 @@ def test_full_is_a_row_for_each_link_too():
 def test_who_comes_again_is_let_in_and_paid_once(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    book.settle(door)
+    ledger.settle(door)
     assert Payment.objects.get().state == "due"
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     assert knocks(door).url != f"/p/{left()[0].code}/"
@@ -116,7 +116,7 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
     )
     submitted(study, "W1", recruitment=door)
     for _ in range(2):
-        book.settle(door)
+        ledger.settle(door)
     assert list(Payment.objects.order_by("pk").values_list("amount", "state")) == [
         (Decimal("0.10"), "cancelled"), (Decimal("2.50"), "due"),
     ]  # fmt: skip
@@ -125,11 +125,11 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    book.settle(door)
-    book.mark_paid(door, [Payment.objects.get().pk], user("owner"))
+    ledger.settle(door)
+    ledger.mark_paid(door, [Payment.objects.get().pk], user("owner"))
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     knocks(door)
-    book.settle(door)
+    ledger.settle(door)
     assert Payment.objects.get().state == "paid"
 
 

@@ -7,14 +7,14 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from annotators import assign
-from annotators.channels import REGISTRY
-from annotators.channels.external_question import FROM_THE_PANEL, PREVIEW
-from annotators.channels.external_question.question import HTML, question_xml, survey_link_xml
-from annotators.identity import panel_id
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
-from annotators.receipts import receipt_of
-from heval_site import environment
+from annotators.models.identity import panel_id
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.external_question import FROM_THE_PANEL, PREVIEW
+from annotators.recruitment.channels.external_question.question import HTML, question_xml, survey_link_xml
+from heval_site.runtime import environment
 from studies.models import Output, Study
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.players import answered
@@ -341,8 +341,7 @@ def test_the_question_with_a_link_asks_for_the_code():
     assert root.tag == f"{{{HTML}}}HTMLQuestion"
     page = root[0].text
     assert (
-        'href="https://eval.example.org/e/k/?a=1&amp;b=2"' in page
-        and f'action="{SITE}/mturk/externalSubmit"' in page
+        'href="https://eval.example.org/e/k/?a=1&amp;b=2"' in page and f'action="{SITE}/mturk/externalSubmit"' in page
     )
     assert 'name="assignmentId"' in page and 'name="receipt"' in page
 
@@ -360,5 +359,3 @@ def test_words_of_the_claim_know_the_pool(door):
     arrive(door)
     assert Annotator.objects.get().pool == "external_question"
     assert assign.annotator_of("external_question", "A1ANNA") == Annotator.objects.get()
-
-

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from annotators.models import Assignment
-from annotators.receipts import receipt_of
+from annotators.places.receipts import receipt_of
 from tests.browsing import DESKTOP, look_at, shot
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.conftest import CHROMIUM

@@ -6,7 +6,7 @@ Several answers of a list, a follow-up that depends on an answer, and "cannot ju
 import pytest
 
 from annotators.models import Response
-from annotators.record import record_page
+from annotators.pages.record import record_page
 from studies.models import Question, Section
 from studies.protocols import REGISTRY, Page, Protocol, question_asks
 from tests.builders import COMMENT, add_survey, draft_study, launched

@@ -4,7 +4,7 @@ import pytest
 from cryptography.fernet import InvalidToken
 from django.test import override_settings
 
-from annotators.crypto import Purpose, decrypt, encrypt
+from annotators.models.crypto import Purpose, decrypt, encrypt
 
 # Written with the key "a key of long ago" before the purposes had names.
 STORED = {

@@ -5,9 +5,9 @@ import re
 import pytest
 from django.test import Client
 
-from annotators.evidence import evidence_of
-from studies import jobs
+from annotators.places.evidence import evidence_of
 from studies.models import Study
+from studies.services import jobs
 from tests.builders import choice_study, user
 from tests.players import choosing, many
 

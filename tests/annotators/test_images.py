@@ -6,13 +6,13 @@ import re
 import pytest
 from django.test import Client
 
-from analysis.codebook import codebook_of
-from analysis.exports import jsonl_blocks
-from analysis.flat import Selection, seats
-from analysis.report import build_report
+from analysis.data.data_dictionary import codebook_of
+from analysis.data.exports import jsonl_blocks
+from analysis.data.flat import Selection, seats
+from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import Conflict, record_page, standing_of
-from annotators.withdraw import withdraw
+from annotators.pages.record import Conflict, record_page, standing_of
+from annotators.participation.withdraw import withdraw
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment

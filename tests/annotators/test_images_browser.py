@@ -5,10 +5,10 @@ import re
 import pytest
 from django.test import Client
 
-from annotators.batch_plan import plan_of
-from annotators.images import names_on
 from annotators.models import PageVisit
-from annotators.record import standing_of
+from annotators.pages.images import names_on
+from annotators.pages.record import standing_of
+from annotators.places.batch_plan import plan_of
 from studies.protocols import REGISTRY
 from tests.accessibility import violations
 from tests.browsing import DESKTOP, until

@@ -11,17 +11,17 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from analysis.report_parameters import default_origins
-from annotators.importing import Options, import_answers
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.build import build_report
+from analysis.report.parameters import default_origins
+from annotators.imports import Options, import_answers
 from annotators.models import Annotator, Assignment, Response
-from annotators.monitor import days, places, progress_of
-from studies import jobs, lifecycle
-from studies.design import mismatch
-from studies.importing import Moved, uploads, work
+from annotators.places.monitor import days, places, progress_of
+from studies.design.definition import mismatch
+from studies.imports.tables import Moved, import_job, uploads
 from studies.models import Design, Item, Job, Study
+from studies.services import jobs, lifecycle
 from tests import builders
 from tests.builders import add_choice, add_humanlike, add_rating, add_spa, add_survey, draft_study, user
 
@@ -200,7 +200,7 @@ def test_the_files_own_column_names(tmp_path):
 
 
 def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
-    from annotators.withdraw import withdraw
+    from annotators.participation.withdraw import withdraw
 
     study = choice_draft()
     import_answers(study, written(tmp_path, CHOICES))
@@ -279,15 +279,15 @@ def test_the_pages_look_first_then_write(client, settings, tmp_path):
 
 def test_a_large_file_is_a_job_that_can_be_run_twice(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path / "media"
-    monkeypatch.setattr(work, "SMALL_BYTES", 10)
+    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
     study = choice_draft()
     upload = uploads.keep(
         [CHOICES.encode()], "a.csv", study=study.pk, user=user().pk, options={"columns": {}}, kind="answers"
     )
-    work.start(study, upload, user(), is_confirmed=False)
+    import_job.start(study, upload, user(), is_confirmed=False)
     jobs.run_waiting()
     upload = uploads.kept(upload.token, study.pk)
-    job = work.start(study, upload, user(), is_confirmed=True)
+    job = import_job.start(study, upload, user(), is_confirmed=True)
     jobs.run_waiting()
     job.refresh_from_db()
     assert (job.state, job.result["is_written"], job.total) == ("done", True, 3), job.error

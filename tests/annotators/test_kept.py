@@ -1,6 +1,6 @@
 """What a process keeps of texts: the last ones, as much as was said."""
 
-from annotators.kept import Kept
+from annotators.pages.cache import Kept
 
 LETTERS = [chr(0x100 + n) for n in range(101)]
 

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotators.links import LinkState, link_state
 from annotators.models import Recruitment
+from annotators.recruitment.links import LinkState, link_state
 from studies.models import Study
 from tests.builders import panel, spa_study
 

@@ -8,10 +8,8 @@ from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
-from analysis import pay_report
-from analysis.report import build_report
-from annotators import assign
-from annotators.channels import REGISTRY
+from analysis.api import pay_report
+from analysis.report.build import build_report
 from annotators.models import (
     Annotator,
     Assignment,
@@ -22,10 +20,12 @@ from annotators.models import (
     Payment,
     Verdict,
 )
-from annotators.panels.reconcile import counts, take_in
-from annotators.panels.secrets import keep
-from annotators.panels.work import watched
-from annotators.pay import book
+from annotators.pay import ledger
+from annotators.places import assign
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.reconcile import counts, take_in
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import watched
 from studies.models import AuditEvent
 from tests.admin_pages import logged_in
 from tests.builders import promised, recruitment, spa_study, user
@@ -69,7 +69,7 @@ def door():
     PanelOrder.objects.create(
         recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
     )
-    book.settle(door)
+    ledger.settle(door)
     bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
     order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
     Payment.objects.create(
@@ -93,7 +93,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         ("base", Decimal("2.50"), "approval", "paid"), ("base", Decimal("2.50"), "approval", "paid"),
         ("base", Decimal("2.50"), "approval", "due"), ("bonus", Decimal("1.00"), "bonus", "ordered"),
     ]  # fmt: skip
-    book.settle(door)
+    ledger.settle(door)
     assert len(payments()) == 4, "nothing is owed a second time"
     client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"
     no = PanelSubmission.objects.get(state="rejected")
@@ -170,5 +170,5 @@ def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     order = PanelOrder.objects.get(token="payment-1")
     address = f"/admin/annotators/recruitment/{door.pk}/panel/order/{order.pk}/"
     assert logged_in(user("owner")).post(address, {"carried_out": "yes"}).status_code == 302
-    book.settle(door)
+    ledger.settle(door)
     assert payments()[3] == ("bonus", Decimal("1.00"), "bonus", "paid")

@@ -17,19 +17,21 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, transaction
 from django.test import Client, RequestFactory
 
-from annotators import assign, record, urls
-from annotators.forms import CONTROLS, SKIP
 from annotators.models import Assignment, Inquiry, PageVisit, Response
-from annotators.pages import page_as_shown
-from annotators.record import NotStored, standing_of
-from annotators.show import stored_texts
+from annotators.pages import record
+from annotators.pages.forms import CONTROLS, SKIP
+from annotators.pages.record import NotStored, standing_of
+from annotators.pages.sequence import page_as_shown
+from annotators.pages.show import stored_texts
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
 from annotators.views import pages as page_views
-from annotators.withdraw import withdraw
-from heval_site import unavailable
-from studies import lifecycle
+from annotators.views import urls
+from heval_site.middleware import unavailable
 from studies.models import Study
 from studies.protocols import REGISTRY
-from studies.robots import Robot
+from studies.protocols.base.robots import Robot
+from studies.services import lifecycle
 from tests.builders import COMMENT, add_rating, add_survey, draft_study, launched, recruitment
 from tests.players import answered, claimed, sent_from
 from tests.robots import Page as Forms

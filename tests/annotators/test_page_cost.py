@@ -7,10 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotators import assign
 from annotators.models import PageVisit
-from annotators.pages import way_of
-from annotators.record import standing_at, standing_of
+from annotators.pages.record import standing_at, standing_of
+from annotators.pages.sequence import way_of
+from annotators.places import assign
 from studies.protocols import REGISTRY, Protocol
 from tests.bench.protocol_pages import bytes_beside_stimuli
 from tests.builders import add_rating, draft_study, humanlike_draft, launched, recruitment, spa_study

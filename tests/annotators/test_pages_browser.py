@@ -7,8 +7,8 @@ from django.conf import settings
 from PIL import Image
 
 from annotators.models import Assignment, PageVisit, Response
-from studies.media import encode_image, store
 from studies.models import Output, Prompt
+from studies.stimuli.images import encode_image, store
 from tests.accessibility import violations
 from tests.browsing import PHONE, STORY, look_at, overflow, press, until
 from tests.builders import add_survey, launched, panel, spa_draft

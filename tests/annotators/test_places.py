@@ -11,13 +11,13 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign
 from annotators.models import Assignment
-from annotators.places import OVER, State
-from annotators.record import standing_of
+from annotators.pages.record import standing_of
+from annotators.places import assign
+from annotators.places.deadlines import OVER, State
 from annotators.views.whose import has_ended
-from studies import lifecycle
 from studies.models import Batch, Study
+from studies.services import lifecycle
 from tests.builders import panel, promised, spa_study
 from tests.players import answered, claimed
 

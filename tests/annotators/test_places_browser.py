@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from annotators import assign
 from annotators.models import Assignment
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
 from studies.models import Study
+from studies.services import lifecycle
 from tests.accessibility import violations
 from tests.browsing import DESKTOP, PHONE, overflow, until
 from tests.builders import panel, promised, spa_study

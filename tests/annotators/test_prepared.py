@@ -6,10 +6,10 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from annotators.forms import Row
 from annotators.models import PageVisit, Response
-from annotators.prepared import Select, Update, columns_of, in_turn, insert_lightly, loaded
-from annotators.record import OF_RESPONSE, OF_VISIT, record_page
+from annotators.pages.compiled_queries import Select, Update, columns_of, in_turn, insert_lightly, loaded
+from annotators.pages.forms import Row
+from annotators.pages.record import OF_RESPONSE, OF_VISIT, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 

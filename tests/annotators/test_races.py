@@ -9,10 +9,10 @@ from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import Closed, Conflict, Elsewhere, standing_of
-from annotators.withdraw import withdraw
+from annotators.pages.record import Closed, Conflict, Elsewhere, standing_of
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
 from tests.races import all_at_once, counts_are_true

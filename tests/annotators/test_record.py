@@ -12,9 +12,8 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import (
+from annotators.pages.record import (
     AlreadyStored,
     Closed,
     Conflict,
@@ -25,9 +24,10 @@ from annotators.record import (
     save_draft,
     standing_of,
 )
+from annotators.places import assign
 from annotators.views.whose import assignment_on_page
-from studies import lifecycle
 from studies.models import Batch
+from studies.services import lifecycle
 from tests.builders import spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 

@@ -13,12 +13,12 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import record_page, save_draft
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.pages.record import record_page, save_draft
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign
 from studies.models import Study
+from studies.services import lifecycle
 from tests.annotators.test_races import came_of, counts_are_true
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.players import claimed, form

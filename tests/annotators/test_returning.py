@@ -13,14 +13,14 @@ from django.db import transaction
 from django.db.models import F
 from django.test import Client
 
-from annotators import assign
-from annotators.channels import OUTCOMES, REGISTRY
 from annotators.models import Annotator, Assignment
-from annotators.receipts import receipt_of
-from annotators.record import standing_of
-from annotators.urls import of_an_assignment
-from studies import lifecycle
+from annotators.pages.record import standing_of
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.views.urls import of_an_assignment
 from studies.models import Batch, Study
+from studies.services import lifecycle
 from tests.builders import panel, promised, recruitment, spa_study
 from tests.players import answered, claimed, submitted
 
@@ -333,7 +333,10 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study):
         "returned": lambda mine: assign.release(mine.pk, Released.RETURNED),
         "paused": lambda mine: lifecycle.pause(mine.study, by=None),
         "closing": lambda mine: lifecycle.close(mine.study, by=None),
-        "closing and given back": lambda mine: (lifecycle.close(mine.study, by=None), assign.release(mine.pk, Released.EXPIRED)),
+        "closing and given back": lambda mine: (
+            lifecycle.close(mine.study, by=None),
+            assign.release(mine.pk, Released.EXPIRED),
+        ),
         "closed": lambda mine: close(mine.study),
         "all full": lambda mine: (given_away(mine), Batch.objects.update(claimed=F("wanted"))),
     }

@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 from django.db.models import Count
 
-from annotators import assign, settle
-from annotators.exclude import exclude
 from annotators.models import Assignment, Response
-from annotators.record import standing_of
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.pages.record import standing_of
+from annotators.participation.withdraw import withdraw
+from annotators.places import assign, settle
+from annotators.places.exclude import exclude
 from studies.models import AuditEvent, Batch, Item, Study
+from studies.services import lifecycle
 from tests.builders import choice_study, spa_study, user
 from tests.players import MAX_THREE, answered, choosing, claimed, open_page, submitted
 from tests.races import all_at_once, counts_are_true

@@ -6,11 +6,12 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from annotators import assign, tasks
-from annotators.identity import keep_identity, panel_id
+from annotators import tasks
 from annotators.models import Assignment
-from studies import lifecycle
+from annotators.models.identity import keep_identity, panel_id
+from annotators.places import assign
 from studies.models import Batch, Study
+from studies.services import lifecycle
 from tests.builders import spa_study
 from tests.players import claimed, submitted
 

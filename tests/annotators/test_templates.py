@@ -10,12 +10,12 @@ from django.template import engines
 from django.template.loader import render_to_string
 from jinja2 import meta
 
-from annotators import drawing
-from annotators.channels import Return
 from annotators.models import Assignment, PageVisit, Response
-from annotators.show import ShownField, ShownOutput
-from studies.fields import Choice, ExposureChoice, Field, Option, Scale, Text, Tick, WholeNumber
+from annotators.pages import drawing
+from annotators.pages.show import ShownField, ShownOutput
+from annotators.recruitment.channels import Return
 from studies.models import Output, Prompt
+from studies.protocols.base.fields import Choice, ExposureChoice, Field, Option, Scale, Text, Tick, WholeNumber
 from tests.builders import COMMENT, add_spa, add_survey, draft_study, launched, panel, recruitment, spa_draft, spa_study
 from tests.players import claimed, submitted
 

@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from annotators import batch_plan, pages, tasks
+from annotators import tasks
 from annotators.models import Assignment
-from annotators.record import standing_of
+from annotators.pages import sequence
+from annotators.pages.record import standing_of
+from annotators.places import batch_plan
 from studies.models import Study
 from tests import builders, players
 from tests.analysis.answers import answer
@@ -26,7 +28,7 @@ def left(assignment):
 def test_reading_weighs_more_than_a_comment():
     study = builders.spa_study(minutes=60)
     assignment = players.claimed(study, "w")
-    walk = pages.walk_of(assignment, {})
+    walk = sequence.walk_of(assignment, {})
     shares = [a - b for a, b in zip(walk.left, [*walk.left[1:], 0.0], strict=True)]
     assert walk.left[0] == pytest.approx(1) and min(shares) > 0
     by_key = dict(zip(walk.keys, shares, strict=True))
@@ -36,11 +38,11 @@ def test_reading_weighs_more_than_a_comment():
 
 def test_longer_texts_take_more_of_the_time():
     assignment = players.claimed(builders.spa_study(), "w")
-    plan, walk = batch_plan.plan_of(assignment), pages.walk_of(assignment, {})
+    plan, walk = batch_plan.plan_of(assignment), sequence.walk_of(assignment, {})
     shown = [step.page for step in walk.steps.values()]
     after = walk.places["s2.ask"]
     short, long = (
-        pages._parts_left(shown, replace(plan, lengths=dict.fromkeys(plan.lengths, length)))[after]
+        sequence._parts_left(shown, replace(plan, lengths=dict.fromkeys(plan.lengths, length)))[after]
         for length in (100, 9000)
     )
     assert long < short / 5
@@ -90,7 +92,7 @@ def test_the_last_page_says_that_its_answers_finish_and_no_other_does(last):
     study = builders.spa_study(with_surveys=last == "survey", with_rating=last != "spa")
     assignment = players.claimed(study, "w")
     said = []
-    for key in pages.walk_of(assignment, {}).keys:
+    for key in sequence.walk_of(assignment, {}).keys:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
         said += re.findall(r'name="go" value="1">([^<]*)<', html)
         players.answered(assignment, key)

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.record import standing_of
+from annotators.pages.record import standing_of
 from studies.models import Exposure, Question
 from studies.protocols import REGISTRY
-from studies.scales import KINDS
+from studies.protocols.base.scales import KINDS
 from tests.browsing import PHONE, until
 from tests.builders import (
     COMMENT,

@@ -3,8 +3,8 @@
 import pytest
 
 from annotators.models import Response
-from studies import jobs
 from studies.models import Output, Prompt, Question
+from studies.services import jobs
 from tests.browsing import DESKTOP, STORY, look_at, shot, start, until
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 from tests.players import many

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import PageVisit, Response
-from studies.fields import Refused, WholeNumber
 from studies.protocols import REGISTRY
+from studies.protocols.base.fields import Refused, WholeNumber
+from studies.protocols.base.scales import KINDS, ScaleSpec
 from studies.protocols.ranking import Place
-from studies.scales import KINDS, ScaleSpec
 from tests.browsing import until
 from tests.builders import add_survey, draft_study, launched
 

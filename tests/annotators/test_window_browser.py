@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from annotators.pages import media_id
-from annotators.record import standing_of
-from studies.media import encode_image, store
+from annotators.pages.record import standing_of
+from annotators.pages.sequence import media_id
 from studies.models import Exposure, Output, Prompt, Question
 from studies.protocols import REGISTRY
+from studies.stimuli.images import encode_image, store
 from tests.accessibility import violations
 from tests.browsing import PHONE, shot
 from tests.builders import humanlike_draft, launched, painted, recruitment

@@ -9,11 +9,11 @@ from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotators import assign
-from annotators.channels.invitation import token
 from annotators.models import Assignment
-from studies import lifecycle
+from annotators.places import assign
+from annotators.recruitment.channels.invitation import token
 from studies.models import Study
+from studies.services import lifecycle
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.players import answered
 from tests.robots import Robot

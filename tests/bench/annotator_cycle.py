@@ -90,7 +90,7 @@ def made(stack: ExitStack, home: Path, database: str, places: int) -> tuple[Pair
     urls = [postgres.create(name) if postgres else "" for name in ("ours", "bare")]
     ours = Site(home / f"ours-{database}", "heval_site.wsgi:application", "heval_site.settings", urls[0])
     bare = Site(home / f"bare-{database}", "tests.bench.bare.wsgi:application", "tests.bench.bare.settings", urls[1])
-    ours.run("heval_site.cli", "prepare")
+    ours.run("heval_site.management.cli", "prepare")
     door = json.loads(ours.run("tests.bench.study", "load", str(places), str(PAGES)))["door"]
     bare.run("tests.bench.bare.fill")
     for site in (ours, bare):
@@ -288,7 +288,11 @@ def start_seconds(pair: Pair) -> float:
     with (pair.ours.home / "up.log").open("a") as log:
         began = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-m", "heval_site.cli", "up"], env=twin.environment, cwd=ROOT, stdout=log, stderr=log
+            [sys.executable, "-m", "heval_site.management.cli", "up"],
+            env=twin.environment,
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
         )
         try:
             twin.wait("/healthz")

@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    from heval_site.preparing import prepare
+    from heval_site.runtime.preparing import prepare
 
     prepare()
 

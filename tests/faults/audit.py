@@ -19,8 +19,8 @@ def same(response, sent: str) -> bool:
 
 def audit(told: dict[str, Any]) -> dict[str, Any]:
     """``told``: pages {code, key, answers, sent_at (of the last attempt)} that were acknowledged, codes of claims."""
-    from annotators.assign import miscounted_batches
     from annotators.models import Assignment, PageVisit, Response
+    from annotators.places.assign import miscounted_batches
     from studies.models import Batch
 
     visits = {

@@ -166,7 +166,7 @@ def killed_under_load(
         application = "tests.faults.sabotaged:application" if is_ours else "heval_site.wsgi:application"
         site = Site(home / "site", application, "heval_site.settings", url)
         stack.callback(site.stop)
-        site.run("heval_site.cli", "prepare")
+        site.run("heval_site.management.cli", "prepare")
         door = site.run("tests.faults.study", str(max(60, int(seconds * 40)))).strip()
         site.start(SABOTAGE=sabotage)
         told, stop, calm = Told(), threading.Event(), threading.Event()

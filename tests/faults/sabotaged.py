@@ -11,8 +11,8 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
-from annotators import forms, record
 from annotators.models import Response
+from annotators.pages import forms, record
 from annotators.views import pages
 
 __all__ = ["application"]

@@ -115,7 +115,7 @@ def spike(database: str, people: int, within: float, n_stalled: int = 0) -> dict
             url = postgres.create("heval")
         site = Site(home / "site", "heval_site.wsgi:application", "heval_site.settings", url)
         stack.callback(site.stop)
-        site.run("heval_site.cli", "prepare")
+        site.run("heval_site.management.cli", "prepare")
         door = site.run("tests.faults.study", str(people)).strip()
         site.start()
         seen = asyncio.run(all_of_them(site.port, door, people, within, n_stalled))

@@ -1,7 +1,7 @@
 """What the golden studies have in common."""
 
-from studies import lifecycle
 from studies.models import Contrast, Item, Question, Study
+from studies.services import lifecycle
 from tests.builders import (
     add_choice,
     add_marks,

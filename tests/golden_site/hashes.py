@@ -128,8 +128,8 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def exports_of(study, origins: list[str]) -> dict[str, str]:
-    from analysis.exports import TABLES, csv_blocks
-    from analysis.flat import Selection
+    from analysis.data.exports import TABLES, csv_blocks
+    from analysis.data.flat import Selection
 
     return {
         name: hashlib.sha256(b"".join(csv_blocks(name, Selection(study, tuple(origins))))).hexdigest()
@@ -139,7 +139,7 @@ def exports_of(study, origins: list[str]) -> dict[str, str]:
 
 def reports(titles: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What is hashed of each study of this database, by its title."""
-    from analysis.report import build_report
+    from analysis.report.build import build_report
     from studies.models import Study
 
     from .drafts import GOLDEN

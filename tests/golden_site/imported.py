@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from annotators.importing import import_answers
+from annotators.imports import import_answers
 from annotators.models import PageVisit, Response
 from studies.models import Exposure, Study
 from tests.builders import (

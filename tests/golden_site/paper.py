@@ -4,12 +4,12 @@ import random
 
 from django.db.models import F
 
-from analysis.simulate import simulate_answers
-from annotators import assign
-from annotators.exclude import exclude, reverse_exclusion
 from annotators.models import Assignment, Inquiry
-from studies import lifecycle
+from annotators.participation.simulate import simulate_answers
+from annotators.places import assign
+from annotators.places.exclude import exclude, reverse_exclusion
 from studies.models import Contrast, Output, Question, Study
+from studies.services import lifecycle
 from tests.builders import (
     launched,
     recruitment,

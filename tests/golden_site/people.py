@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from django.db.models import F
 
-from analysis.simulate import Crowd, Robot, World
 from annotators.models import Assignment
-from annotators.record import record_page, standing_of
-from studies import lifecycle
-from studies.fields import TIE
+from annotators.pages.record import record_page, standing_of
+from annotators.participation.simulate import Crowd, Robot, World
 from studies.models import Study
+from studies.protocols.base.fields import TIE
+from studies.services import lifecycle
 from tests.players import claimed, open_page
 
 CROWD = Crowd(acquiescent=0.2, screened_out=0.0, commenting=0.6)

@@ -8,10 +8,10 @@ from django.conf import settings
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
-from annotators import assign
-from annotators.exclude import exclude
 from annotators.models import PageVisit
-from studies.draw import DrawnBatch, write_batches
+from annotators.places import assign
+from annotators.places.exclude import exclude
+from studies.design.draw import DrawnBatch, write_batches
 from studies.models import Arm, Batch, Output, Question, Study, StudyMember
 from studies.protocols import DrawnItem
 from tests.builders import (

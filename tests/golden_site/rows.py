@@ -8,13 +8,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from analysis.demo import load_demo
-from analysis.runs import run_analysis
-from analysis.tokens import create_token, revoke_token
-from annotators import doors, sample
-from annotators.channels import REGISTRY
-from annotators.channels.invitation import token
-from annotators.identity import keep_identity, panel_ids
+from analysis.api.tokens import create_token, revoke_token
+from analysis.report.runs import run_analysis
+from annotators import doors
 from annotators.models import (
     Assignment,
     PanelBar,
@@ -25,21 +21,26 @@ from annotators.models import (
     Payment,
     Recruitment,
 )
-from annotators.panels import OPERATIONS, STATES
-from annotators.panels.orders import give
-from annotators.panels.rounds import plan as plan_rounds
-from annotators.panels.secrets import HOOK, keep
-from annotators.pay import book
-from annotators.tries import make_test
-from annotators.verdicts.appeals import answer, open_appeal
-from annotators.verdicts.decide import approve, reject, reverse, work_of_assignment, work_of_submission
+from annotators.models.identity import keep_identity, panel_ids
+from annotators.pay import ledger
+from annotators.pay.verdicts.appeals import answer, open_appeal
+from annotators.pay.verdicts.decide import approve, reject, reverse, work_of_assignment, work_of_submission
+from annotators.places.tries import make_test
+from annotators.recruitment import sample
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.panels import OPERATIONS, STATES
+from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.rounds import plan as plan_rounds
+from annotators.recruitment.panels.secrets import HOOK, keep
+from heval_site.management.demo import load_demo
 from heval_site.rehearsal.browser import Answer
 from heval_site.rehearsal.play import Rehearsal, link_base
-from studies import jobs, lifecycle
-from studies.blueprints import BLUEPRINTS, draft_of
-from studies.bundle import bundle_of, read_bundle
-from studies.copying import clone
+from studies.imports.blueprints import BLUEPRINTS, draft_of
+from studies.imports.bundle import bundle_of, read_bundle
 from studies.models import Job, Study, StudyMember
+from studies.services import jobs, lifecycle
+from studies.services.copying import clone
 from tests.admin_pages import logged_in
 from tests.builders import promised, spa_draft, spa_study, user
 from tests.players import answered
@@ -172,7 +173,7 @@ def external_questions() -> Study:
         PanelOrder.objects.filter(pk=order.pk).update(state=state, tries=number % 3, **ends[state])
         if operation == "bar":
             PanelBar.objects.create(order=order, annotator=submissions[7].annotator)
-    book.settle(link, olga)
+    ledger.settle(link, olga)
     return study
 
 
@@ -189,7 +190,7 @@ def decided() -> Study:
     for one in people:
         keep_identity(one.annotator, f"PERSON-{one.pk}")
     came(made, False, **ids[7])
-    book.settle(made, olga)
+    ledger.settle(made, olga)
     approve(work_of_assignment(made, people[0].pk), olga)
     for one, known in zip(people[1:5], ids[1:5], strict=True):
         PanelSubmission.objects.create(
@@ -202,12 +203,12 @@ def decided() -> Study:
     answer(appeals[0], "You did. We are sorry.", True, carl)
     answer(appeals[1], "You did not: the comment is letters.", False, carl)
     reverse(rejections[3], olga, "A mistake of ours.")
-    book.settle(made, olga)
-    book.add(made, [book.Extra(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
-    book.add(made, [book.Extra(people[5], Decimal("0.30"), "the server was down")], "compensation", olga)
+    ledger.settle(made, olga)
+    ledger.add(made, [ledger.Extra(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
+    ledger.add(made, [ledger.Extra(people[5], Decimal("0.30"), "the server was down")], "compensation", olga)
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
-    book.mark_paid(made, [due[0].pk], olga)
-    book.cancel(made, due[-1].pk, olga)
+    ledger.mark_paid(made, [due[0].pk], olga)
+    ledger.cancel(made, due[-1].pk, olga)
     Payment.objects.filter(pk=due[1].pk).update(state="failed", ended_at=timezone.now())
     return study
 
@@ -232,7 +233,7 @@ def other_links() -> Study:
             query = {"i": token(made.key, 1)}
         if channel in REGISTRY:
             came(made, **query)
-            book.settle(promised(made), user("olga"))
+            ledger.settle(promised(made), user("olga"))
     return study
 
 

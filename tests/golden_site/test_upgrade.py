@@ -30,7 +30,7 @@ def heval(*words: str, home: Path, url: str = "", fails: bool = False) -> str:
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(home), **SECRETS}
     if url:
         environment |= {"DATABASE_URL": url, "SITE_URL": "http://127.0.0.1:8000", "ALLOWED_HOSTS": "127.0.0.1"}
-    command = [sys.executable, "-m", "heval_site.cli", *words]
+    command = [sys.executable, "-m", "heval_site.management.cli", *words]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert bool(done.returncode) == fails, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout + done.stderr

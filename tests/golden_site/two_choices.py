@@ -2,8 +2,8 @@
 
 from django.db.models import F
 
-from analysis.watch import look
-from annotators import settle
+from analysis.report.watch import look
+from annotators.places import settle
 from studies.models import Batch, Study
 from tests.builders import (
     add_choice,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from heval_site import broker
+from heval_site.runtime import broker
 
 pytestmark = pytest.mark.postgres
 
@@ -73,7 +73,7 @@ def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypat
 
 
 def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
-    from studies import jobs
+    from studies.services import jobs
 
     monkeypatch.setattr(jobs, "wakers", [])
     settings.CELERY_BROKER_URL = ""
@@ -95,8 +95,8 @@ def test_only_json_is_taken_from_the_broker():
 def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     from celery.contrib.testing.worker import start_worker
 
-    from studies import jobs
     from studies.models import Job
+    from studies.services import jobs
 
     jobs.load()
     monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))

@@ -9,10 +9,11 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from heval_site import cli, preparing
+from heval_site.management import cli
 from heval_site.management.commands import demo
-from studies import jobs
+from heval_site.runtime import preparing
 from studies.models import Job
+from studies.services import jobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,9 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.db import OperationalError
 
-from heval_site import doctor, health
-from studies import jobs
+from heval_site.runtime import doctor
+from heval_site.views import health
+from studies.services import jobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 

@@ -65,7 +65,11 @@ def prepared(tmp_path_factory):
         environment.pop(name, None)
     environment["HEVAL_HOME"] = str(tmp_path_factory.mktemp("prepared") / "home")
     subprocess.run(
-        [sys.executable, "-m", "heval_site.cli", "prepare"], cwd=ROOT, env=environment, check=True, capture_output=True
+        [sys.executable, "-m", "heval_site.management.cli", "prepare"],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
     )
     return environment
 

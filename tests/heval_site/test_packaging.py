@@ -93,8 +93,8 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.test import Client
-from studies.blueprints import BLUEPRINTS
-from studies.demo import records
+from studies.imports.blueprints import BLUEPRINTS
+from heval_site.management.demo_texts import records
 settings.ALLOWED_HOSTS.append("testserver")
 assert finders.find("heval.css") and all(one.text for one in BLUEPRINTS) and records()
 for number in range(2):  # the second time, all is there

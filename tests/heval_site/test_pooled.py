@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from psycopg_pool import ConnectionPool
 
-from heval_site import pooled
-from heval_site.pooled import Connection
+from heval_site.runtime import pooled
+from heval_site.runtime.pooled import Connection
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql"), pytest.mark.postgres]
 

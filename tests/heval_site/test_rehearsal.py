@@ -11,16 +11,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from annotators.channels import REGISTRY
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
-from annotators.panels.secrets import keep, names_kept
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.secrets import keep, names_kept
 from heval_site.rehearsal import guard, runner
 from heval_site.rehearsal.browser import Answer, Browser, Page, Trouble
 from heval_site.rehearsal.cast import ROLES, cast
 from heval_site.rehearsal.play import Rehearsal, link_base
-from heval_site.rehearsal.report import lines, report_of
-from studies import jobs
+from heval_site.rehearsal.summary import lines, report_of
 from studies.models import AuditEvent, Batch, Job, StudyMember
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import choice_study, promised, spa_draft, spa_study, user
 
@@ -103,14 +103,14 @@ def test_channels_without_a_service(site, channel, wanted):
 
 
 def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
-    monkeypatch.setattr("annotators.assign._place_may_become_free", lambda study: True)
+    monkeypatch.setattr("annotators.places.assign._place_may_become_free", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
     assert row["is_ok"] and row["here"] == "full", row
 
 
 def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
-    from annotators.channels.prolific import service
+    from annotators.recruitment.channels.prolific import service
 
     told = service.completion_codes
     monkeypatch.setattr(service, "completion_codes", lambda settings: told(settings | {"code_complete": "Z9Z8Z7Z6"}))
@@ -131,9 +131,9 @@ def test_who_is_screened_out_must_not_go_back_as_who_completed(site):
 
 def test_pages_that_lose_people_are_found(site, monkeypatch):
     """An end that shows no way back, and a study that forgets who came before."""
-    from annotators import assign
-    from annotators.channels import Return
-    from annotators.channels.generic import Generic
+    from annotators.places import assign
+    from annotators.recruitment.channels import Return
+    from annotators.recruitment.channels.generic import Generic
 
     monkeypatch.setattr(Generic, "way_back", lambda *_: Return())
     report = played(site, "generic", GENERIC, people=3)

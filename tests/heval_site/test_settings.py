@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from heval_site import home
-from heval_site.pooled import Connection
+from heval_site.runtime import home
+from heval_site.runtime.pooled import Connection
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
@@ -103,7 +103,11 @@ def test_a_bad_environment_stops_the_start_with_a_reason(loaded, name):
 def test_the_command_line_says_the_reason_in_one_line_and_ends_with_one(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path), "DEBUG": "enabled"}
     done = subprocess.run(
-        [sys.executable, "-m", "heval_site.cli", "check"], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "heval_site.management.cli", "check"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 1
     assert done.stderr == "heval: DEBUG must be true or false, not 'enabled'.\n"
@@ -112,7 +116,7 @@ def test_the_command_line_says_the_reason_in_one_line_and_ends_with_one(tmp_path
 def test_a_deployment_has_nothing_that_django_warns_of(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path), **DEPLOYED}
     done = subprocess.run(
-        [sys.executable, "-m", "heval_site.cli", "check", "--deploy", "--fail-level", "WARNING"],
+        [sys.executable, "-m", "heval_site.management.cli", "check", "--deploy", "--fail-level", "WARNING"],
         cwd=ROOT, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

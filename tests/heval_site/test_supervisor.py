@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from heval_site import supervisor
+from heval_site.runtime import supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVES = (
@@ -148,7 +148,7 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
     port = free_port()
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path / "home"), "PORT": str(port)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "heval_site.cli", "up"],
+        [sys.executable, "-m", "heval_site.management.cli", "up"],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -161,7 +161,11 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
         )
         assert process.stdout.readline() == f"heval serves http://127.0.0.1:{port}\n"
         second = subprocess.run(
-            [sys.executable, "-m", "heval_site.cli", "up"], cwd=ROOT, env=environment, capture_output=True, text=True
+            [sys.executable, "-m", "heval_site.management.cli", "up"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
         assert second.returncode == 1 and "another `heval up` serves" in second.stderr
     finally:

@@ -9,7 +9,8 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 
-from heval_site import logs, unavailable
+from heval_site.middleware import unavailable
+from heval_site.runtime import logs
 
 
 def locked(request, **kwargs):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from studies.bundle import BundleIncomplete, BundleRefused, bundle_of, parsed, read_bundle
-from studies.draw import content_of
-from studies.media import encode_image, store
+from studies.design.draw import content_of
+from studies.imports.bundle import BundleIncomplete, BundleRefused, bundle_of, parsed, read_bundle
 from studies.models import Expected, Item, Output
+from studies.stimuli.images import encode_image, store
 from tests import builders
 
 from .lines import FILE, Shown
@@ -123,7 +123,7 @@ def image_gone():
 
 
 def too_large():
-    from studies.bundle import reading
+    from studies.imports.bundle import reading
 
     most, reading.MAX_BUNDLE_BYTES = reading.MAX_BUNDLE_BYTES, 3
     try:

@@ -1,12 +1,12 @@
 """The lines of the checklist: what is missing or unwise in a draft. Each problem is linked to where it is changed."""
 
-from studies import lifecycle
 from studies.admin import life
-from studies.lifecycle import NotNow
 from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
-from studies.practice import delete_practice
 from studies.protocols.marks import ERRORS
 from studies.protocols.marks.codebook import read_categories
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
+from studies.services.practice import delete_practice
 from tests import builders
 
 from .lines import Shown
@@ -232,7 +232,7 @@ def practised(make, change, *outputs):
     """What is said where a practice item cannot be made of these systems' outputs of one prompt."""
 
     def scenario():
-        from studies.practice import make_practice
+        from studies.services.practice import make_practice
 
         study = make()
         change(study)
@@ -598,7 +598,7 @@ def _all_drawn():
 
 
 def _two_humans():
-    from studies.practice import make_practice
+    from studies.services.practice import make_practice
 
     study = trained()
     other = System.objects.create(study=study, name="another", is_human=True)

@@ -15,17 +15,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # The code whose messages are held to the list, by area.
 AREAS = {
-    "checklist": ("studies/design.py", "studies/draw.py", "studies/pairs.py", "studies/protocols/**/*.py", "studies/scales.py", "annotators/pay/promises.py"),
+    "checklist": ("studies/design/definition.py", "studies/design/draw.py", "studies/protocols/base/pairs.py", "studies/protocols/**/*.py", "studies/protocols/base/scales.py", "annotators/pay/promises.py"),
     "pages": (
-        "studies/lifecycle.py", "studies/copying.py", "studies/drafts.py", "studies/admin/*.py", "annotators/tries.py", "annotators/preview.py",
-        "annotators/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
+        "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
+        "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/importing/*.py", "studies/rows.py", "studies/lines.py", "studies/strict_json.py", "studies/archives.py", "studies/import_views.py",
-        "annotators/importing/*.py", "annotators/import_views.py",
+        "studies/importing/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "annotators/importing/*.py", "annotators/admin/views.py",
     ),
     "bundle": ("studies/bundle/*.py",),
-    "report": ("analysis/report_notices.py", "analysis/inconclusive.py"),
+    "report": ("analysis/report/notices.py", "analysis/report/inconclusive.py"),
 }  # fmt: skip
 
 # What makes a message: the name that is called, and which of its arguments holds the words.
@@ -234,7 +234,7 @@ class _Module:
 @cache
 def _constants_elsewhere() -> dict[str, list[str]]:
     """Texts that one module holds as a constant and others show."""
-    tree = ast.parse((ROOT / "studies/lifecycle.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "studies/services/lifecycle.py").read_text(encoding="utf-8"))
     return {
         target.id: [node.value.value]
         for node in tree.body

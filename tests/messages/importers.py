@@ -11,16 +11,16 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from annotators.importing import Options as AnswerOptions
-from annotators.importing import import_answers
+from annotators.imports import Options as AnswerOptions
+from annotators.imports import import_answers
 from annotators.models import Annotator, Assignment, Response
-from studies import lifecycle
-from studies.archives import ZipLimits, read_zip
-from studies.declared import SettingsRefused
-from studies.importing import Options, import_file, uploads, work, writing
+from studies.imports.preparation import Preparation
+from studies.imports.tables import Options, import_file, import_job, uploads, writing
 from studies.models import Arm, Job, Output, Study, System
-from studies.preparation import Preparation
-from studies.rows import Limits, read_rows
+from studies.services import lifecycle
+from studies.stimuli.archives import ZipLimits, read_zip
+from studies.stimuli.declared import SettingsRefused
+from studies.stimuli.rows import Limits, read_rows
 from tests import builders
 from tests.studies.test_importers import BAD_FILES, HEAD, lines, long, table, wide, zipped
 
@@ -223,7 +223,7 @@ def launched_meanwhile(data):
             lifecycle.launch(study, None, warnings)
             whole(plan)
 
-        from studies.importing import run
+        from studies.imports.tables import run
 
         run.write = write
         try:
@@ -265,8 +265,8 @@ def gone(by_job):
             upload.drop_file()
             if by_job:
                 job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
-                return shown_by(lambda: work.run(job, lambda *told: None))
-            return shown_by(lambda: work.look(study, upload, None))
+                return shown_by(lambda: import_job.run(job, lambda *told: None))
+            return shown_by(lambda: import_job.look(study, upload, None))
 
     return scenario
 
@@ -731,13 +731,13 @@ def _requiring(text, name="t.csv"):
 
 def _csv_limit():
     """The csv module's own limit, which is that of the process."""
-    from studies.rows import _csv_error
+    from studies.stimuli.rows import _csv_error
 
     return [Shown(f"{_csv_error('field larger than field limit (131072)')} (the row begins in line 2).")]
 
 
 def _json(data):
-    from studies import strict_json
+    from studies.stimuli import strict_json
 
     try:
         strict_json.loads(data)
@@ -747,8 +747,8 @@ def _json(data):
 
 
 def _many_members():
-    from studies.archives import _members
-    from studies.rows import Problems
+    from studies.stimuli.archives import _members
+    from studies.stimuli.rows import Problems
 
     problems = Problems()
     with zipfile.ZipFile(io.BytesIO(zipped({"t.csv": "a", "b.png": "b"}))) as file:
@@ -757,7 +757,7 @@ def _many_members():
 
 
 def _many_samples():
-    from studies.importing import plan
+    from studies.imports.tables import plan
 
     most, plan.MAX_NUMBER = plan.MAX_NUMBER, 0
     try:

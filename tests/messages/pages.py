@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from django.urls import reverse
 from django.utils import timezone
 
-from annotators.exclude import exclude, release_place, reopen_places, reverse_exclusion
 from annotators.models import Exclusion
-from annotators.tries import first_batch, make_test, try_out
-from studies import copying, drafts, lifecycle
+from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion
+from annotators.places.tries import first_batch, make_test, try_out
 from studies.models import Arm, Job, Study
+from studies.services import copying, drafts, lifecycle
 from tests import builders, players
 from tests.admin_pages import changed, form_of, logged_in, study_url
 
@@ -276,7 +276,7 @@ def small_cap():
 
 
 def other_arm(study):
-    from annotators.preview import _assignment
+    from annotators.admin.preview import _assignment
 
     return _assignment(study, Arm.objects.create(study=builders.draft_study(), name="elsewhere"))
 

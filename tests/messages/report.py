@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 from django.utils import timezone
 
-from analysis import inconclusive
-from analysis.report import build_report
-from annotators.exclude import exclude
+from analysis.report import inconclusive
+from analysis.report.build import build_report
 from annotators.models import PageVisit
-from studies import audit, lifecycle
+from annotators.places.exclude import exclude
+from studies import audit
 from studies.models import Study
+from studies.services import lifecycle
 from tests import builders
 from tests.analysis.answers import answer
 

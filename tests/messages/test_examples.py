@@ -11,15 +11,15 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.runs import run_analysis
-from analysis.sentences import conclusions
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.sentences import conclusions
+from analysis.report.runs import run_analysis
 from analysis.stats.results import Estimate, Interval
-from studies import lifecycle
-from studies.bundle import bundle_of, bundle_text
-from studies.design import problems
-from studies.draw import drawn_batches
+from studies.design.definition import problems
+from studies.design.draw import drawn_batches
+from studies.imports.bundle import bundle_of, bundle_text
 from studies.models import Arm, Batch, Output, Study
+from studies.services import lifecycle
 from tests import builders, players
 from tests.admin_pages import logged_in, study_url
 from tests.analysis.answers import answer
@@ -184,7 +184,7 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
     study = builders.spa_draft(owner=owner, target_n=3, with_surveys=False, with_rating=False)
     study = builders.launched(study, owner)
     done = answer(study, 3)
-    from annotators.exclude import exclude
+    from annotators.places.exclude import exclude
 
     exclude(list(study.assignments.all()), "too_fast", owner)
     page = _report_page(study, owner)
@@ -202,7 +202,10 @@ def test_an_interval_in_words_has_two_ends(kind):
     wording = Wording(more="a.", less="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind)
     block = Block("x", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
     (said,) = conclusions([block])
-    ends = {"percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %", "number": "0.552; 95 % confidence interval 0.551 to 0.554"}
+    ends = {
+        "percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %",
+        "number": "0.552; 95 % confidence interval 0.551 to 0.554",
+    }
     assert said["text"].startswith(f"The share is {ends[kind]}; n = 9 annotators."), said["text"]
 
 

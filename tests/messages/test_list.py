@@ -70,7 +70,7 @@ def test_a_message_without_a_line_and_a_line_without_its_message_are_found(monke
     new = Message("report", "analysis/report", "_new", 7, "A new … appeared.")
     monkeypatch.setattr(lines, "collected", lambda: (new,))
     (fault,) = lines.faults("report", {})
-    assert "analysis/report.py, line 7" in fault and "A new … appeared." in fault
+    assert "analysis/report/build.py, line 7" in fault and "A new … appeared." in fault
 
     def shown():
         return [lines.Shown("A new comet appeared.", "/there/#id_x")]

@@ -1,9 +1,9 @@
 """A panel in memory that carries out each order once for its token, and fails as it is told to."""
 
-from annotators.channels import REGISTRY
-from annotators.constants import OPERATIONS
 from annotators.models import Recruitment
-from annotators.panels import Busy, NotYet, Refused, Seen, Service, Unclear
+from annotators.models.constants import OPERATIONS
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import Busy, NotYet, Refused, Seen, Service, Unclear
 
 
 class Pretend(Service):

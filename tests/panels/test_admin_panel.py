@@ -7,13 +7,13 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.panels import Seen
-from annotators.panels.orders import give
-from annotators.panels.reconcile import take_in
-from annotators.panels.secrets import NoService, keep, service_of
-from annotators.receipts import receipt_of
-from studies import jobs
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import NoService, keep, service_of
 from studies.models import AuditEvent, Job, StudyMember
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted

@@ -7,16 +7,16 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from annotators import assign
-from annotators.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.panels import Busy, Funds, Seen
-from annotators.panels.alerts import alerts, funds_of, liability, note_funds
-from annotators.panels.orders import give
-from annotators.panels.reconcile import take_in
-from annotators.panels.secrets import keep
-from heval_site import doctor
-from studies import lifecycle
+from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
+from annotators.places import assign
+from annotators.recruitment.panels import Busy, Funds, Seen
+from annotators.recruitment.panels.alerts import alerts, funds_of, liability, note_funds
+from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import keep
+from heval_site.runtime import doctor
+from studies.services import lifecycle
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed

@@ -5,15 +5,15 @@ from django.core.cache import cache
 from django.test import Client
 
 from annotators import tasks
-from annotators.assign import pool_key
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recruitment
-from annotators.panels import Seen, arrivals, news
-from annotators.panels.arrivals import ANOTHER, LEFT, NOBODY, VERIFIED, judged
-from annotators.panels.secrets import keep
-from studies import jobs
+from annotators.models.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
+from annotators.places.assign import pool_key
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import Seen, arrivals, news
+from annotators.recruitment.panels.arrivals import ANOTHER, LEFT, NOBODY, VERIFIED, judged
+from annotators.recruitment.panels.secrets import keep
 from studies.models import Job
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 

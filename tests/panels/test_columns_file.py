@@ -7,12 +7,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from annotators.channels import REGISTRY
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment, Verdict
-from annotators.panels.alerts import alerts
-from annotators.panels.reconcile import counts
-from annotators.verdicts.appeals import open_appeal
-from annotators.verdicts.standing import stands
+from annotators.pay.verdicts.appeals import open_appeal
+from annotators.pay.verdicts.status import stands
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.alerts import alerts
+from annotators.recruitment.panels.reconcile import counts
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted
@@ -100,10 +100,10 @@ def test_of_people_alone_two_states_are_refused_too():
 
 
 def test_a_row_too_many_is_refused(monkeypatch):
-    from annotators.channels import columns
-    from studies.rows import Limits
+    from annotators.recruitment.channels import exported_file
+    from studies.stimuli.rows import Limits
 
-    monkeypatch.setattr(columns, "LIMITS", Limits(rows=1))
+    monkeypatch.setattr(exported_file, "LIMITS", Limits(rows=1))
     with pytest.raises(ValueError, match="more than 1 rows"):
         read(HEAD, "w1,s1,Paid,", "w2,s2,Paid,")
 

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotators.models import PanelSubmission, PanelTask
-from annotators.panels import Seen
-from annotators.panels.secrets import keep
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.secrets import keep
 from tests.builders import spa_study, user
 from tests.players import submitted
 

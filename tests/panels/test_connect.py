@@ -2,8 +2,8 @@
 
 import pytest
 
-from annotators.channels import OUTCOMES, REGISTRY
 from annotators.models import Recruitment
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
 
 CONNECT = REGISTRY["connect"]
 SENT = {"participantId": "A1B2C3D4", "assignmentId": "as-77", "projectId": "FF4E356E38"}

@@ -11,10 +11,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotators import assign, recruiting
-from annotators.channels.invitation import token
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from studies import lifecycle
+from annotators.participation import recruiting
+from annotators.places import assign
+from annotators.recruitment.channels.invitation import token
+from studies.services import lifecycle
 from tests.builders import panel, recruitment, spa_study, user
 from tests.players import claimed
 from tests.robots import Page, Robot

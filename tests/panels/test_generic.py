@@ -4,9 +4,9 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from annotators.channels import OUTCOMES, REGISTRY
-from annotators.channels.generic import GenericSettings, clean_return
 from annotators.models import Assignment, Recruitment
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.channels.generic import GenericSettings, clean_return
 from tests.builders import spa_study, user
 
 GENERIC = REGISTRY["generic"]

@@ -5,12 +5,12 @@ from django.core.cache import cache
 from django.test import Client
 
 from annotators import tasks
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.panels import Refused, Seen, hooks, news
-from annotators.panels.secrets import HOOK, has_token, keep, kept_secret
-from studies import jobs
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import Refused, Seen, hooks, news
+from annotators.recruitment.panels.secrets import HOOK, has_token, keep, kept_secret
 from studies.models import Job
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed
@@ -102,7 +102,7 @@ def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
 
 
 def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, monkeypatch):
-    from annotators.channels.prolific import webhook
+    from annotators.recruitment.channels.prolific import webhook
 
     raw = b'{"resource_id":"60ab","event_type":"study.has_high_return_rate"}'
     signature = webhook.signature(SECRET, "1795229881", raw)

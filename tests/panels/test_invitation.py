@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from annotators.channels import REGISTRY
-from annotators.channels.invitation import token
 from annotators.models import Assignment, Recruitment
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.invitation import token
 from tests.builders import spa_study, user
 
 INVITATION = REGISTRY["invitation"]

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotators.constants import OPERATIONS
-from annotators.identity import keep_identity
 from annotators.models import PanelOrder, PanelSubmission, PanelTask
-from annotators.panels import Unclear
-from annotators.panels.orders import LOST_AFTER, TRIES, cancel, decide, due, give, send_due
+from annotators.models.constants import OPERATIONS
+from annotators.models.identity import keep_identity
+from annotators.recruitment.panels import Unclear
+from annotators.recruitment.panels.orders import LOST_AFTER, TRIES, cancel, decide, due, give, send_due
 from studies.models import AuditEvent
 from tests.builders import spa_study, user
 from tests.players import submitted

@@ -8,17 +8,18 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from annotators import assign, tasks
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.identity import keep_identity
+from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
-from annotators.panels import pools
-from annotators.panels.pools import kept_out, list_of, push, unlisted
-from annotators.panels.publishing import publish
-from annotators.panels.secrets import keep
-from annotators.panels.work import ask_soon
-from studies import jobs
+from annotators.models.identity import keep_identity
+from annotators.places import assign
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import pools
+from annotators.recruitment.panels.pools import kept_out, list_of, push, unlisted
+from annotators.recruitment.panels.publishing import publish
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import ask_soon
 from studies.models import Job, Study
+from studies.services import jobs
 from tests.builders import promised, spa_study, user
 from tests.players import claimed, submitted
 
@@ -178,5 +179,3 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         client.force_login(user("owner"))
         page = client.get(f"/admin/annotators/recruitment/{here.pk}/panel/").content.decode()
         assert "5 people who took part here" in page
-
-

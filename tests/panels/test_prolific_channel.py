@@ -5,10 +5,10 @@ import re
 import pytest
 from django.conf import settings as site
 
-from annotators.channels import OUTCOMES, REGISTRY
-from annotators.channels.codes import ALPHABET, is_near, new_code
-from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, Recruitment
+from annotators.models.identity import ids_of
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.channels.codes import ALPHABET, is_near, new_code
 from tests.admin_pages import changed, errors_of, form_of
 from tests.builders import recruitment, spa_study, user
 from tests.leaks import all_bytes

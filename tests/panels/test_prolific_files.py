@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from annotators.channels import REGISTRY
-from annotators.channels.prolific import webhook
 from annotators.models import Recruitment
-from annotators.panels import Order, Seen
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific import webhook
+from annotators.recruitment.panels import Order, Seen
 
 TASK = "60ab" * 6
 HEAD = "Submission id,Participant id,Status,Started at,Completed at,Reviewed at,Archived at,Time taken,Completion code,Total approvals,Age"

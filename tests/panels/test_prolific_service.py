@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.service import ProlificService, charged, completion_codes, minor
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.constants import OPERATIONS, STATES
 from annotators.models import Recruitment
-from annotators.panels import Busy, Charged, NotYet, Order, Refused, Seen, Unclear
+from annotators.models.constants import OPERATIONS, STATES
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.service import ProlificService, charged, completion_codes, minor
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import Busy, Charged, NotYet, Order, Refused, Seen, Unclear
 
 PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
 CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": "D5XNUV"}

@@ -4,14 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitment, Verdict
-from annotators.panels.publishing import hindrances, publish, stop, tasks_of, warnings
-from annotators.panels.secrets import keep
-from studies import jobs, lifecycle
-from studies.lifecycle import NotNow
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels.publishing import hindrances, publish, stop, tasks_of, warnings
+from annotators.recruitment.panels.secrets import keep
 from studies.models import Job, Study
+from studies.services import jobs, lifecycle
+from studies.services.lifecycle import NotNow
 from tests.admin_pages import logged_in
 from tests.builders import draft_study, promised, spa_study, user
 from tests.players import claimed, submitted
@@ -74,7 +74,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         assert study["id"] in client.get(panel).content.decode()
         assert client.post(f"{panel}task/{task.pk}/").status_code == 302
         Job.objects.update(request_token=None)
-        from annotators.panels.work import ask_soon
+        from annotators.recruitment.panels.sync import ask_soon
 
         jobs.run(ask_soon(recruitment).pk)
         task.refresh_from_db()
@@ -143,8 +143,8 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
 
 
 def test_approvals_are_offered_as_lines_to_those_without_a_token():
-    from annotators.panels import Seen
-    from annotators.panels.reconcile import take_in
+    from annotators.recruitment.panels import Seen
+    from annotators.recruitment.panels.reconcile import take_in
 
     recruitment = Recruitment.objects.create(
         study=spa_study(user("owner")), channel="prolific", pool="panel", settings=CODES

@@ -5,18 +5,27 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotators import assign, tasks
-from annotators.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
-from annotators.identity import panel_id
+from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelSubmission, PanelTask, Response
-from annotators.panels import Busy, Refused, Seen, Unclear
-from annotators.panels.reconcile import CLASSES, NEEDS_A_PERSON, counts, same_receipt, take_in, unseen, with_class
-from annotators.panels.secrets import keep
-from annotators.panels.work import Silent, ask, ask_all, watched
-from annotators.pay import book
-from annotators.receipts import receipt_of
-from studies import jobs
+from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
+from annotators.models.identity import panel_id
+from annotators.pay import ledger
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.panels import Busy, Refused, Seen, Unclear
+from annotators.recruitment.panels.reconcile import (
+    CLASSES,
+    NEEDS_A_PERSON,
+    counts,
+    same_receipt,
+    take_in,
+    unseen,
+    with_class,
+)
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import Silent, ask, ask_all, watched
 from studies.models import Batch, Job
+from studies.services import jobs
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted
 
@@ -191,7 +200,7 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     stranger = PanelSubmission.objects.get(external_id="S2").annotator
     assert panel_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
-    book.mark_paid(recruitment, book.payments_of(recruitment).values_list("pk", flat=True), user("owner"))
+    ledger.mark_paid(recruitment, ledger.payments_of(recruitment).values_list("pk", flat=True), user("owner"))
     tasks.erase_panel_ids()
     assert panel_id(stranger) == "stranger"
     from tests.annotators.test_tasks import closed_long_ago
@@ -234,9 +243,9 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
             return super().submissions(task)
 
     panel = Strict()
-    from annotators.panels import work
+    from annotators.recruitment.panels import sync
 
-    monkeypatch.setattr(work, "service_of", lambda recruitment: panel)
+    monkeypatch.setattr(sync, "service_of", lambda recruitment: panel)
     for person, task in (("W", "T"), ("X", "typed")):
         ids = {"person": person, "session": f"S-{person}", "task": task}
         submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
@@ -253,7 +262,7 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
 
 def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruitment, monkeypatch):
     from annotators.models import PanelOrder
-    from annotators.panels.orders import give
+    from annotators.recruitment.panels.orders import give
     from tests.annotators.test_tasks import closed_long_ago
 
     speaks(monkeypatch, Pretend())
@@ -280,10 +289,10 @@ def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, troub
 
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     came(recruitment, "W", "S1")
-    from annotators.panels import work
+    from annotators.recruitment.panels import sync
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(Silent, match=str(trouble)):
-        patched.setattr(work, "service_of", lambda recruitment: Falling())
+        patched.setattr(sync, "service_of", lambda recruitment: Falling())
         ask(recruitment, lambda *_: None)
     assert not PanelSubmission.objects.exists() and not Assignment.objects.filter(trust="confirmed").exists()
 

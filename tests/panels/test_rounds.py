@@ -7,17 +7,17 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recruitment
-from annotators.panels import Seen, rounds
-from annotators.panels.publishing import publish
-from annotators.panels.reconcile import take_in
-from annotators.panels.rounds import advance, further
-from annotators.panels.secrets import keep
-from annotators.panels.work import ask_soon
-from studies import jobs
+from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import Seen, rounds
+from annotators.recruitment.panels.publishing import publish
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.rounds import advance, further
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import ask_soon
 from studies.models import AuditEvent, Job, Study
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import promised, spa_study, user
 from tests.players import claimed, submitted

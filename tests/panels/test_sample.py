@@ -6,11 +6,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
-from annotators import sample
-from annotators.exclude import exclude
 from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
-from annotators.sample import declare, described, read, table
-from annotators.withdraw import withdraw
+from annotators.participation.withdraw import withdraw
+from annotators.places.exclude import exclude
+from annotators.recruitment import sample
+from annotators.recruitment.sample import declare, described, read, table
 from studies.models import AuditEvent, StudyMember
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user

@@ -12,23 +12,23 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators import tasks
-from annotators.channels import OUTCOMES, REGISTRY
-from annotators.channels.sona.service import SonaService, grant, values_of
-from annotators.identity import ids_of
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.panels import Busy, Order, Refused, Unclear, alerts, credits, news
-from annotators.panels.orders import cancel
-from annotators.panels.reconcile import with_class
-from annotators.panels.secrets import keep, kept_secret, service_of
-from annotators.panels.stand_in import Loopback
-from annotators.panels.work import ask, ask_soon
-from annotators.pay import book
-from annotators.verdicts import decide
-from annotators.verdicts.standing import stands
-from annotators.withdraw import withdraw
-from studies import jobs
-from studies.lifecycle import NotNow
+from annotators.models.identity import ids_of
+from annotators.participation.withdraw import withdraw
+from annotators.pay import ledger
+from annotators.pay.verdicts import decide
+from annotators.pay.verdicts.status import stands
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.channels.sona.service import SonaService, grant, values_of
+from annotators.recruitment.panels import Busy, Order, Refused, Unclear, alerts, credits, news
+from annotators.recruitment.panels.orders import cancel
+from annotators.recruitment.panels.reconcile import with_class
+from annotators.recruitment.panels.secrets import keep, kept_secret, service_of
+from annotators.recruitment.panels.stand_in import Loopback
+from annotators.recruitment.panels.sync import ask, ask_soon
 from studies.models import AuditEvent, Job
+from studies.services import jobs
+from studies.services.lifecycle import NotNow
 from tests.admin_pages import logged_in
 from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import recruitment, spa_study, user
@@ -334,7 +334,7 @@ def test_a_run_that_broke_off_is_gone_on_with(door, fake, monkeypatch, broke_off
     name = {"rows": "give_all", "order": "note", "answer": "note"}[broke_off_after]
     with monkeypatch.context() as broken:
         if broke_off_after == "order":
-            broken.setattr("annotators.panels.work.send_due", lambda *_: None)
+            broken.setattr("annotators.recruitment.panels.sync.send_due", lambda *_: None)
 
         def fails(*_, **__):
             raise KeyboardInterrupt
@@ -509,7 +509,7 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
     Recruitment.objects.filter(pk=door.pk).update(reward=Decimal("2.50"))
     door.refresh_from_db()
     one = finished(door)
-    book.settle(door)
+    ledger.settle(door)
     looked()
     assert PanelSubmission.objects.get().state == "approved"
     assert list(Payment.objects.values_list("way", "state", "amount")) == [("hand", "due", Decimal("2.50"))]

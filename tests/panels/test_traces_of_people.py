@@ -25,17 +25,13 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from analysis import exports
-from analysis.archive import write_archive
 from analysis.coding.codebook import EXPLANATIONS
-from analysis.flat import Selection
+from analysis.data import exports
+from analysis.data.flat import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
-from analysis.runs import run_analysis
-from annotators import assign, sample, tasks
-from annotators.channels import OUTCOMES, REGISTRY
-from annotators.channels.invitation import token
-from annotators.exclude import exclude
-from annotators.identity import ids_of, panel_id, panel_ids
+from analysis.report.archive import write_archive
+from analysis.report.runs import run_analysis
+from annotators import tasks
 from annotators.models import (
     Annotator,
     Appeal,
@@ -50,15 +46,21 @@ from annotators.models import (
     Response,
     Verdict,
 )
-from annotators.panels import Message, Refused, Seen, news, work
-from annotators.panels.orders import give
-from annotators.panels.reconcile import take_in
-from annotators.panels.secrets import HOOK, keep
-from annotators.pay import book, files
-from annotators.record import standing_of
-from heval_site import logs
-from studies import jobs
+from annotators.models.identity import ids_of, panel_id, panel_ids
+from annotators.pages.record import standing_of
+from annotators.pay import files, ledger
+from annotators.places import assign
+from annotators.places.exclude import exclude
+from annotators.recruitment import sample
+from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.panels import Message, Refused, Seen, news, sync
+from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import HOOK, keep
+from heval_site.runtime import logs
 from studies.models import Job, Study
+from studies.services import jobs
 from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import promised, spa_study, user
 from tests.panels.pretend import Pretend
@@ -450,11 +452,11 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.
-    book.settle(they.door, they.owner)
+    ledger.settle(they.door, they.owner)
     if they.channel.secrets:
         they.panel.faults = ["refused"] * 2
         for _ in range(2):
-            job = work.ask_soon(they.door, they.owner, approves=True)
+            job = sync.ask_soon(they.door, they.owner, approves=True)
             jobs.run(job.pk)
             Job.objects.update(request_token=None)
             job.refresh_from_db()
@@ -518,14 +520,14 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     they.is_clean("withdrawn")
 
     # Paid, and then leaving.
-    book.settle(they.door, they.owner)
+    ledger.settle(they.door, they.owner)
     due = Payment.objects.filter(assignment__recruitment=they.door, state="due")
     assert due.exists()
-    book.mark_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
+    ledger.mark_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
     if they.channel.credits_who_finish or they.channel.pays_by:
         rows = PanelSubmission.objects.filter(assignment=paid)
         rows.update(state="approved")
-        book.settle(they.door, they.owner)
+        ledger.settle(they.door, they.owner)
     assert panel_id(share.annotator) is None
     Client().post(f"/p/{paid.code}/withdraw/", {"leave": "1"})
     assert panel_id(paid.annotator) is None, "nothing is owed any more"
@@ -535,9 +537,9 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     # Purged.
     for study in (they.study, they.small):
         for door in study.recruitments.all():
-            book.settle(door, they.owner)
+            ledger.settle(door, they.owner)
             rows = Payment.objects.filter(assignment__recruitment=door, state="due")
-            book.mark_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
+            ledger.mark_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
         closed_long_ago(study, 40)
     Payment.objects.filter(state="ordered").update(state="paid", ended_at=timezone.now())
     tasks.erase_panel_ids()

@@ -3,15 +3,15 @@
 import pytest
 from django.test import Client
 
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
-from annotators.panels.reconcile import counts
-from annotators.panels.secrets import keep
-from annotators.panels.work import ask_soon
-from annotators.verdicts.decide import reject, work_of_assignment
-from studies import jobs
-from studies.lifecycle import NotNow
+from annotators.pay.verdicts.decide import reject, work_of_assignment
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels.reconcile import counts
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import ask_soon
 from studies.models import Job
+from studies.services import jobs
+from studies.services.lifecycle import NotNow
 from tests.builders import spa_study, user
 from tests.players import answered
 
@@ -103,5 +103,3 @@ def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(s
         assert body == {"action": "REJECT", "message": WHY, "rejection_category": "LOW_EFFORT"}
         page = Client().get(f"/p/{one.code}/done/").content.decode()
         assert WHY in page and NOTE not in page
-
-

@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from annotators.panels import Busy, Refused, Unclear, wire
-from annotators.panels.stand_in import Loopback
-from annotators.panels.wire import Wire
+from annotators.recruitment.panels import Busy, Refused, Unclear, wire
+from annotators.recruitment.panels.stand_in import Loopback
+from annotators.recruitment.panels.wire import Wire
 
 SECRET = "s3cret-token"
 

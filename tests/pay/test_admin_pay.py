@@ -6,18 +6,18 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from annotators import assign
-from annotators.channels import REGISTRY
-from annotators.identity import keep_identity
 from annotators.models import Assignment, PageVisit, PanelOrder, Payment
-from annotators.panels import BulkText
-from annotators.panels.secrets import keep
-from annotators.pay import book
+from annotators.models.identity import keep_identity
+from annotators.pay import ledger
 from annotators.pay.files import read_bonuses
 from annotators.pay.hourly import arms_of, chart_of, warning_of
-from annotators.receipts import receipt_of
-from studies import jobs
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import BulkText
+from annotators.recruitment.panels.secrets import keep
 from studies.models import AuditEvent, Job, StudyMember
+from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import panel, promised, spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks
@@ -78,7 +78,7 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
     keep_identity(done.annotator, "A-RAW-ID")
-    book.settle(recruitment)
+    ledger.settle(recruitment)
     viewer, stranger = user("viewer"), user("stranger")
     StudyMember.objects.create(study=study, user=viewer, role="viewer")
     seen = page(logged_in(viewer), recruitment)
@@ -177,7 +177,7 @@ def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
     keep(recruitment, {"token": "secret-of-the-panel"})
     done = submitted(study, "a", recruitment=recruitment)
-    book.settle(recruitment)
+    ledger.settle(recruitment)
     assert "not with the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
@@ -218,9 +218,9 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
     assert "Half of the people come to less an hour" in collecting
     # A bonus is pay too; where no second was counted, start to end stands for it.
-    extras = [book.Extra(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
-    book.settle(recruitment)
-    book.add(recruitment, extras, "bonus", user("owner"))
+    extras = [ledger.Extra(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
+    ledger.settle(recruitment)
+    ledger.add(recruitment, extras, "bonus", user("owner"))
     assert str(arms_of(study)[0].hourly.median) == "20.00"
     PageVisit.objects.update(active_seconds=0)
     assert arms_of(study)[0].uncounted == 5

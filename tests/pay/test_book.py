@@ -8,8 +8,6 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from annotators import assign
-from annotators.channels import REGISTRY
 from annotators.models import (
     Assignment,
     Exclusion,
@@ -20,17 +18,19 @@ from annotators.models import (
     Payment,
     Recruitment,
 )
-from annotators.panels import Seen
-from annotators.panels.orders import give, send_due
-from annotators.panels.reconcile import take_in
-from annotators.pay import book
-from annotators.pay.book import Extra, order, settle, to_order
+from annotators.participation.my_work import work_of
+from annotators.participation.withdraw import withdraw
+from annotators.pay import ledger
+from annotators.pay.ledger import Extra, order, settle, to_order
 from annotators.pay.promises import is_less, missing, proposed
-from annotators.withdraw import withdraw
-from annotators.work import work_of
-from studies import lifecycle
-from studies.lifecycle import NotNow
+from annotators.places import assign
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.orders import give, send_due
+from annotators.recruitment.panels.reconcile import take_in
 from studies.models import Arm, AuditEvent, Study
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
 from tests.builders import panel, promised, spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks
 from tests.players import answered, claimed, submitted
@@ -118,7 +118,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         names["left"]: ("outcome", by_person[names["left"]][1]),
     }  # fmt: skip
     share = Decimal(by_person[names["left"]][1])
-    pages = len(book.people_of(recruitment).get(pk=names["done"]).visits.all())
+    pages = len(ledger.people_of(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
     assert (first.due, first.amount) == (7, sum(Decimal(amount) for _, amount in by_person.values()))
     assert settle(recruitment).due == 0 and len(rows(recruitment)) == 7
@@ -154,7 +154,7 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     recruitment = panel(study)
     submitted(study, "early", recruitment=recruitment)
     settle(recruitment)
-    book.mark_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
+    ledger.mark_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
     arm = Arm.objects.get(study=study)
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.00")}}}, user("owner"), "Pay rises.")
     recruitment = Recruitment.objects.get(pk=recruitment.pk)
@@ -195,7 +195,7 @@ def shown(recruitment, *states):
 
 
 def book_receipt(one):
-    from annotators.receipts import receipt_of
+    from annotators.places.receipts import receipt_of
 
     return receipt_of(one.code)
 
@@ -255,7 +255,7 @@ def test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid(service):
     done = submitted(study, "done", recruitment=recruitment)
     shown(recruitment, (done, "approved"))
     extra = Extra(done, Decimal("1.20"), "A long explanation.")
-    assert [book.add(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
+    assert [ledger.add(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
     with pytest.raises(NotNow, match=r"It comes to 1\.20 now, and 1\.00 was typed"):
         order(recruitment, service.can, Decimal("1.00"), user("owner"))
     assert order(recruitment, service.can, Decimal("1.20"), user("owner")) == 1
@@ -293,19 +293,19 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     done = submitted(study, "done", recruitment=recruitment)
     shown(recruitment, (done, "approved"))
     extra = Extra(done, Decimal("1.20"), "A long explanation.")
-    book.add(recruitment, [extra], "bonus", user("owner"))
+    ledger.add(recruitment, [extra], "bonus", user("owner"))
     order(recruitment, service.can, Decimal("1.20"), user("owner"))
     service.faults = ["refused"]
     send_due(recruitment, service, lambda *_: None)
-    assert [(row.kind, row.way, row.state) for row in book.foreseen(recruitment)][1:] == [("bonus", "hand", "due")]
+    assert [(row.kind, row.way, row.state) for row in ledger.foreseen(recruitment)][1:] == [("bonus", "hand", "due")]
     assert Payment.objects.latest("pk").state == "ordered"
     assert [settle(recruitment).due for _ in range(2)] == [1, 0]
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
     by_hand = Payment.objects.latest("pk")
     assert (by_hand.reason, by_hand.by) == (extra.reason, user("owner"))
     # It is the same bonus, and may be taken back for good.
-    assert book.add(recruitment, [extra], "bonus", user("owner")) == 0
-    assert book.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment).due == 0
+    assert ledger.add(recruitment, [extra], "bonus", user("owner")) == 0
+    assert ledger.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment).due == 0
 
 
 def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
@@ -314,12 +314,12 @@ def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
     unsent = submitted(study, "unsent", recruitment=recruitment)
     settle(recruitment)
     extra = Extra(unsent, Decimal("2.50"), "The panel never saw the work.")
-    book.add(recruitment, [extra], "compensation", user("owner"))
+    ledger.add(recruitment, [extra], "compensation", user("owner"))
     assert brief(recruitment) == [("base", "2.50", "approval", "cancelled"), ("compensation", "2.50", "hand", "due")]
     # Taken back, what was promised is due again.
-    assert book.cancel(recruitment, Payment.objects.get(kind="compensation").pk, user("owner"))
+    assert ledger.cancel(recruitment, Payment.objects.get(kind="compensation").pk, user("owner"))
     assert [row[3] for row in brief(recruitment)] == ["cancelled", "cancelled", "due"]
-    assert not book.cancel(recruitment, Payment.objects.get(state="due").pk, user("owner"))
+    assert not ledger.cancel(recruitment, Payment.objects.get(state="due").pk, user("owner"))
 
 
 def test_nobody_is_refused_by_default_and_promises_only_rise():

@@ -6,16 +6,16 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.service import ProlificService
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelTask, Payment, Recruitment
-from annotators.panels import Busy, Charged, Refused
-from annotators.panels.alerts import charged_of, note_cost
-from annotators.panels.secrets import keep
-from annotators.panels.work import ask
-from annotators.pay import book
+from annotators.pay import ledger
 from annotators.pay.money import money_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.service import ProlificService
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels import Busy, Charged, Refused
+from annotators.recruitment.panels.alerts import charged_of, note_cost
+from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.sync import ask
 from studies.models import Arm
 from tests.admin_pages import logged_in
 from tests.builders import launched, panel, spa_draft, spa_study, user
@@ -46,7 +46,7 @@ def test_a_reward_that_comes_in_two_parts_costs_the_same_before_and_after_it_is_
     for _ in range(2):  # before anything was written down, and after
         found = money_of(recruitment)
         assert (found.people_to_come, found.total) == (0, Decimal("7.50"))
-        book.settle(recruitment)
+        ledger.settle(recruitment)
 
 
 def test_where_a_panel_tells_no_fees_nothing_is_made_up():

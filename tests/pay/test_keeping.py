@@ -9,13 +9,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotators import tasks
-from annotators.identity import keep_identity, panel_id
 from annotators.models import Assignment, PanelSubmission, Payment
-from annotators.panels.alerts import alerts
-from annotators.panels.orders import give
-from annotators.pay import book
+from annotators.models.identity import keep_identity, panel_id
+from annotators.pay import ledger
 from annotators.pay.keeping import kept_of
-from heval_site import doctor
+from annotators.recruitment.panels.alerts import alerts
+from annotators.recruitment.panels.orders import give
+from heval_site.runtime import doctor
 from tests.admin_pages import logged_in
 from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import panel, spa_study, user
@@ -82,7 +82,7 @@ def closed_long_ago_again(study, days):
 
 def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     (owed,) = came(recruitment, "kim")
-    book.settle(recruitment)
+    ledger.settle(recruitment)
     later = panel(spa_study(user("owner"), title="two", erase_after_days=30))
     (again,) = came(later, "kim")
     for one in (recruitment, later):
@@ -94,10 +94,10 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
 
 def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
-    book.settle(recruitment)
-    book.mark_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
-    bonus = book.Extra(second, Decimal("0.50"), "thanks")
-    book.add(recruitment, [bonus], "bonus", user("owner"))
+    ledger.settle(recruitment)
+    ledger.mark_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
+    bonus = ledger.Extra(second, Decimal("0.50"), "thanks")
+    ledger.add(recruitment, [bonus], "bonus", user("owner"))
     client = logged_in(user("owner"))
 
     def told() -> tuple[str, str, str]:
@@ -116,9 +116,9 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     assert f"Ids of 2 people are kept beyond their day ({day}), because 5.50 USD are owed to them" in at_panel
     assert f"{recruitment}: Ids of 2 people" in finding
     assert [alert.kind for alert in alerts(recruitment)] == ["ids"]
-    book.mark_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
+    ledger.mark_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
     assert "Ids of 1 person are kept" in told()[0]
-    book.mark_paid(
+    ledger.mark_paid(
         recruitment, list(Payment.objects.filter(assignment=second).values_list("pk", flat=True)), user("owner")
     )
     tasks.erase_panel_ids()
@@ -128,7 +128,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
 
 def test_who_never_had_an_id_of_a_panel_is_owed_and_nothing_is_kept(recruitment):
     submitted(recruitment.study, "", recruitment=recruitment)
-    book.settle(recruitment)
+    ledger.settle(recruitment)
     closed_long_ago(recruitment.study, 31)
     recruitment.refresh_from_db()
     assert recruitment.study.state == "closed" and Payment.objects.get().state == "due"

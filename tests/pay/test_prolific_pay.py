@@ -4,14 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from annotators import assign
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.models import PanelOrder, PanelTask, Payment
-from annotators.panels.orders import decide
-from annotators.pay import book
-from studies import jobs
+from annotators.pay import ledger
+from annotators.places import assign
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
+from annotators.recruitment.panels.orders import decide
 from studies.models import Job
+from studies.services import jobs
 from tests.builders import promised, user
 from tests.panels.test_whole_way import PEOPLE, came, finished, recruited
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def asked():
-    from annotators.panels.work import ask_soon
+    from annotators.recruitment.panels.sync import ask_soon
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
     jobs.run(ask_soon(recruitment, user("owner")).pk)
@@ -52,9 +52,9 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             ("base", "approval", Decimal("2.50"), "due"),
             ("outcome", "screen_out", Decimal("0.30"), "due"),
         ]
-        book.add(recruitment, [book.Extra(mine["done"], Decimal("1.20"), "Thank you")], "bonus", user("owner"))
+        ledger.add(recruitment, [ledger.Extra(mine["done"], Decimal("1.20"), "Thank you")], "bonus", user("owner"))
         can = REGISTRY["prolific"].service(recruitment, {"token": TOKEN}).can
-        assert book.order(recruitment, can, Decimal("1.50"), user("owner")) == 2
+        assert ledger.order(recruitment, can, Decimal("1.50"), user("owner")) == 2
         # The bonus is paid and the reply is lost: Prolific cannot tell, nothing is sent again, a person looks.
         fake.faults.append(("POST /bulk-bonus-payments/", "drop after"))
         for _ in range(3):

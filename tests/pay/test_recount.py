@@ -17,11 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis import tasks as analysis_tasks
-from analysis.flat import assignment_name
-from annotators import assign
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.rules import REFUSALS
-from annotators.exclude import exclude, reverse_exclusion
+from analysis.data.flat import assignment_name
 from annotators.models import (
     Annotator,
     Assignment,
@@ -34,21 +30,25 @@ from annotators.models import (
     Response,
     Verdict,
 )
-from annotators.panels import Seen
-from annotators.panels.orders import send_due
-from annotators.panels.reconcile import take_in
-from annotators.panels.secrets import keep
-from annotators.pay import book
-from annotators.receipts import receipt_of
-from annotators.tries import try_out
-from annotators.verdicts.appeals import answer, open_appeal
-from annotators.verdicts.decide import reject, work_of_submission
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from annotators.participation.withdraw import withdraw
+from annotators.pay import ledger
+from annotators.pay.verdicts.appeals import answer, open_appeal
+from annotators.pay.verdicts.decide import reject, work_of_submission
+from annotators.places import assign
+from annotators.places.exclude import exclude, reverse_exclusion
+from annotators.places.receipts import receipt_of
+from annotators.places.tries import try_out
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.policy import REFUSALS
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.orders import send_due
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import keep
 from studies.admin import life
-from studies.copying import clone
-from studies.design import burdens
+from studies.design.definition import burdens
 from studies.models import Arm, Batch, Study, StudyMember
+from studies.services import lifecycle
+from studies.services.copying import clone
 from tests.admin_pages import logged_in
 from tests.analysis.rest import api_of
 from tests.builders import launched, promised, recruitment, spa_draft, user
@@ -162,19 +162,19 @@ def world(service):
     lifecycle.resume(study, owner)
     study, panel, by_hand = Study.objects.get(pk=study.pk), again(panel), again(by_hand)
     for link in (panel, by_hand):
-        book.settle(link)
+        ledger.settle(link)
     # A bonus that is carried out, one that the panel refuses, one that waits; one reward is paid by hand.
     for name, amount in (("ann", "1.20"), ("bob", "0.75"), ("flo", "0.40")):
-        book.add(panel, [book.Extra(done[name], Decimal(amount), "Thank you.")], "bonus", owner)
-    total = book.total_of(book.to_order(panel, service.can))
-    book.order(panel, service.can, total, owner)
+        ledger.add(panel, [ledger.Extra(done[name], Decimal(amount), "Thank you.")], "bonus", owner)
+    total = ledger.total_of(ledger.to_order(panel, service.can))
+    ledger.order(panel, service.can, total, owner)
     refused = Payment.objects.get(assignment=done["bob"], kind="bonus").order
     service.faults = [
         "refused" if one == refused else "" for one in PanelOrder.objects.filter(state="waiting").order_by("pk")
     ]
     send_due(panel, service, lambda *_: None)
-    book.settle(panel)
-    book.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
+    ledger.settle(panel)
+    ledger.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
     slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
     return study, panel, by_hand
 

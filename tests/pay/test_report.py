@@ -6,11 +6,11 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.flat import assignment_name
-from annotators.identity import keep_identity
+from analysis.data.flat import assignment_name
 from annotators.models import Payment
-from annotators.pay import book
-from annotators.receipts import receipt_of
+from annotators.models.identity import keep_identity
+from annotators.pay import ledger
+from annotators.places.receipts import receipt_of
 from tests.admin_pages import logged_in
 from tests.builders import panel, spa_study, user
 from tests.players import submitted
@@ -30,8 +30,8 @@ def recruitment():
 def test_the_report_names_people_by_pseudonyms(recruitment):
     study, client = recruitment.study, logged_in(user("owner"))
     done = study.assignments.get()
-    book.settle(recruitment)
-    book.add(recruitment, [book.Extra(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
+    ledger.settle(recruitment)
+    ledger.add(recruitment, [ledger.Extra(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
     base = f"/api/v1/studies/{study.code}"
     rows = client.get(f"{base}/payments/").json()["results"]
     assert [(row["assignment"], row["kind"], row["amount"], row["state"]) for row in rows] == [

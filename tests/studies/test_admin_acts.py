@@ -5,9 +5,10 @@ import json
 import pytest
 from django.urls import reverse
 
-from studies import audit, copying, jobs, lifecycle
-from studies.design import canonical, design_of
+from studies import audit
+from studies.design.definition import canonical, design_of
 from studies.models import AuditEvent, Batch, Job, Output, Question, Study
+from studies.services import copying, jobs, lifecycle
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url
 
@@ -213,7 +214,7 @@ def test_a_clone_is_the_same_design_with_a_new_seed_and_no_people(client, owner,
 
 def test_a_clone_keeps_ready_made_batches_and_sections_that_reuse(owner):
     study = builders.spa_draft(owner=owner, systems=("a", "b"))
-    from studies.draw import drawn_batches, write_batches
+    from studies.design.draw import drawn_batches, write_batches
 
     write_batches(study, drawn_batches(study, 0, 3), wanted=2, origin=Batch.Origin.IMPORTED, keys=["k1", "k2", "k3"])
     copy = copying.clone(study, owner)
@@ -232,7 +233,7 @@ def test_queries_of_a_clone_do_not_grow_with_its_rows(owner, django_assert_max_n
 
 def test_a_draft_without_a_record_is_deleted_with_all_that_hangs_on_it(client, draft):
     from annotators.models import Assignment, Recruitment
-    from annotators.tries import try_out
+    from annotators.places.tries import try_out
 
     try_out(draft, None)
     builders.recruitment(draft)

@@ -11,18 +11,19 @@ from django.test import Client
 
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.sampling import draw_sample
-from analysis.runs import run_analysis
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.rules import REFUSALS
+from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelSubmission, Payment
-from annotators.panels import Seen
-from annotators.panels.orders import give
-from annotators.panels.reconcile import take_in
-from annotators.panels.secrets import keep
-from annotators.pay import book as pay
-from studies import audit, lifecycle
-from studies.importing import uploads, work
+from annotators.pay import ledger as pay
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.policy import REFUSALS
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import keep
+from studies import audit
+from studies.imports.tables import import_job, uploads
 from studies.models import Job, StudyMember
+from studies.services import lifecycle
 from tests import builders, players
 from tests.accessibility import violations
 from tests.browsing import appears, press
@@ -243,9 +244,9 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
     found += refused(page, "Look at the file")
     for name, upload in kept.items():
-        work.start(study, upload, owner, is_confirmed=False)
+        import_job.start(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
-    work.start(study, kept["good"], owner, is_confirmed=True)
+    import_job.start(study, kept["good"], owner, is_confirmed=True)
     run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
     found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
@@ -277,8 +278,8 @@ def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
 
 def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_server, owner):
     """Its rule holds a list, its texts have line breaks: what Chromium sends of them changes nothing."""
-    from studies.blueprints import BLUEPRINTS, draft_of
-    from studies.design import canonical, design_of
+    from studies.design.definition import canonical, design_of
+    from studies.imports.blueprints import BLUEPRINTS, draft_of
 
     blueprint = next(one for one in BLUEPRINTS if "not_native" in one.text)
     study = draft_of(blueprint, owner)

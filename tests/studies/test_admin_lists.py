@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from analysis.models import ApiToken
 from annotators.models import Assignment
-from studies import audit, jobs
+from studies import audit
 from studies.models import Job
+from studies.services import jobs
 from tests import builders, players
 from tests.admin_pages import logged_in, study_url
 

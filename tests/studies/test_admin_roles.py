@@ -197,8 +197,8 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
 
     from PIL import Image
 
-    from studies.media import encode_image, store
     from studies.models import Output
+    from studies.stimuli.images import encode_image, store
 
     settings.MEDIA_ROOT = tmp_path
     study = builders.spa_draft(owner=builders.user("owner"), with_surveys=False)

@@ -7,10 +7,10 @@ from django import forms
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies import questions
 from studies.models import Contrast, Question, Section
 from studies.protocols import REGISTRY
-from studies.scales import read_scale
+from studies.protocols.base.scales import read_scale
+from studies.services import questions
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, logged_in
 
@@ -293,7 +293,9 @@ def test_both_directions_are_written_with_their_contrasts(study):
     assert done == (6, 3)
     asked = {(q.x.name, q.y.name) for q in section.questions.select_related("x", "y")}
     assert asked == {(a, b) for a in builders.SYSTEMS for b in builders.SYSTEMS if a != b}
-    assert questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True) == (0, 0)
+    assert questions.write_questions(
+        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True
+    ) == (0, 0)
 
 
 def test_neighbours_and_planned_pairs(study):
@@ -343,7 +345,7 @@ def test_the_pen_refuses_with_words(client, study, changes, words):
 
 
 def test_a_section_is_deleted_with_its_questions_and_its_tries(client, study, owner):
-    from annotators.tries import try_out
+    from annotators.places.tries import try_out
 
     try_out(study, owner)
     section = study.sections.get(protocol="rating")

@@ -110,7 +110,7 @@ def test_an_arm_keeps_its_systems(client, study):
 def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypatch):
     from django import forms
 
-    from studies import rules
+    from studies.models import rules
 
     class Parameters(forms.Form):
         tau = forms.FloatField(min_value=1, initial=1.1, label="tau")
@@ -195,7 +195,7 @@ BAD_COLUMNS = {
 
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 def test_bad_input_ends_in_words_and_stores_nothing(client, study, name):
-    from studies.design import canonical, design_of
+    from studies.design.definition import canonical, design_of
 
     changes, words = BAD_COLUMNS[name]
     data = form_of(page(client, study), "study_form")
@@ -338,7 +338,7 @@ def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client
 
 
 def test_an_archived_study_leaves_the_list_and_keeps_its_page(client, study):
-    from studies import lifecycle
+    from studies.services import lifecycle
 
     lifecycle.archive(study, by=None)
     assert study.title not in client.get("/admin/studies/study/").content.decode()
@@ -417,7 +417,7 @@ def test_forms_ask_in_words_with_a_unit_and_say_what_holds_where_nothing_is_said
 
 
 def test_the_defaults_that_help_texts_tell_are_those_that_hold():
-    from studies.admin.words import HELP
+    from studies.admin.field_labels import HELP
 
     for name, told in HELP["study"].items():
         default = Study._meta.get_field(name).default
@@ -428,9 +428,10 @@ def test_the_defaults_that_help_texts_tell_are_those_that_hold():
 
 def test_no_setting_tells_a_default_that_is_made_anew_each_time():
     """Prolific's codes once offered “<function new_code at 0x…>”."""
-    from annotators import channels
-    from studies import protocols, rules
-    from studies.forms import settings_fields
+    from annotators.recruitment import channels
+    from studies import protocols
+    from studies.admin.forms import settings_fields
+    from studies.models import rules
 
     forms = [one.settings_form for registry in (channels, protocols, rules) for one in registry.REGISTRY.values()]
     fields = [field for form in forms for field in settings_fields(form).values()]

@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from studies.archives import MemberMissing, ZipLimits, read_zip
-from studies.media import MAX_BYTES
+from studies.stimuli.archives import MemberMissing, ZipLimits, read_zip
+from studies.stimuli.images import MAX_BYTES
 
 TABLE = ("study.csv", "system,image\na,images/1.png\n")
 PIXEL = b"\x89PNG not decoded here"

@@ -7,9 +7,9 @@ import pytest
 from django.urls import reverse
 
 from studies import audit
-from studies.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
-from studies.bundle import bundle_text, read_bundle
-from studies.design import problems
+from studies.design.definition import problems
+from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
+from studies.imports.bundle import bundle_text, read_bundle
 from studies.models import Output, Prompt, Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, user
@@ -27,7 +27,7 @@ BROUGHT = (
 
 
 def test_every_file_is_a_template_and_every_template_a_file():
-    names = {path.name for path in files("studies.blueprints").iterdir() if path.name.endswith(".json")}
+    names = {path.name for path in files("studies.imports.blueprints").iterdir() if path.name.endswith(".json")}
     assert names == {f"{slug}.json" for slug in BY_SLUG} and len(BY_SLUG) == len(BLUEPRINTS)
     assert all(one.follows and one.departs and one.brings and one.place for one in BLUEPRINTS)
 

@@ -7,7 +7,9 @@ from decimal import Decimal
 import pytest
 
 from studies import audit
-from studies.bundle import (
+from studies.design.definition import canonical, design_of, sha256_of
+from studies.design.draw import content_of, drawn_batches
+from studies.imports.bundle import (
     SCHEMA,
     BundleIncomplete,
     BundleRefused,
@@ -17,12 +19,10 @@ from studies.bundle import (
     read_bundle,
     write_bundle,
 )
-from studies.design import canonical, design_of, sha256_of
-from studies.draw import content_of, drawn_batches
-from studies.importing import Options, import_file
-from studies.media import encode_image, store
+from studies.imports.preparation import prepare
+from studies.imports.tables import Options, import_file
 from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Section, Study, StudyMember
-from studies.preparation import prepare
+from studies.stimuli.images import encode_image, store
 from tests.builders import SCREENING, add_rating, add_spa, add_survey, draft_study, launched, spa_draft, user
 
 pytestmark = pytest.mark.postgres

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from studies.demo import SYSTEMS, records, wording
-from studies.markdown import rendered
-from studies.surface import duplicates, surface_differences
-from studies.texts import clean_text
+from heval_site.management.demo_texts import SYSTEMS, records, wording
+from studies.stimuli.markdown import rendered
+from studies.stimuli.surface import duplicates, surface_differences
+from studies.stimuli.texts import clean_text
 from tools.demo_texts.make import HUMAN, LENGTH_SLACK, LONGEST, SHORTEST, is_welcome
 from tools.demo_texts.ngrams import tokenised, written
 

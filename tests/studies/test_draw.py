@@ -6,10 +6,19 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.design import burdens, problems
-from studies.draw import PoolSpent, SharesRefused, Supply, arm_of, block_of, drawn_batches, random_of, write_batches
+from studies.design.definition import burdens, problems
+from studies.design.draw import (
+    PoolSpent,
+    SharesRefused,
+    Supply,
+    arm_of,
+    block_of,
+    drawn_batches,
+    random_of,
+    write_batches,
+)
 from studies.models import Arm, ArmSystem, Output, Section
-from studies.texts import word_count
+from studies.stimuli.texts import word_count
 from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]

@@ -9,9 +9,7 @@ from django.utils import timezone
 
 from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Appeal, Response, Verdict
-from studies import lifecycle
-from studies.design import mismatch
-from studies.guards import AppendOnly, StudyFrozen, erasing
+from studies.design.definition import mismatch
 from studies.models import (
     Arm,
     AuditEvent,
@@ -28,6 +26,8 @@ from studies.models import (
     Study,
     System,
 )
+from studies.models.guards import AppendOnly, StudyFrozen, erasing
+from studies.services import lifecycle
 from tests.builders import draft_study, spa_study
 from tests.players import submitted
 
@@ -230,7 +230,10 @@ def test_triggers_refuse_raw_sql(sql, study, django_user_model):
 def test_an_amendment_passes_and_is_a_new_version(study):
     question = Question.objects.filter(section__study=study).first()
     design = lifecycle.amend(
-        study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="a typing error", by=None,
+        study,
+        {"question": {question.pk: {"text": "Do you read English with ease?"}}},
+        reason="a typing error",
+        by=None,
     )
     assert (design.version, design.reason) == (2, "a typing error")
     assert mismatch(study) == ""

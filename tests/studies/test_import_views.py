@@ -13,15 +13,15 @@ from django.urls import include, path, reverse
 
 from heval_site.urls import handler400, handler403, handler404, handler500  # noqa: F401 - the site's own error pages
 from heval_site.urls import urlpatterns as site_urls
-from studies import jobs
-from studies.bundle import bundle_text
-from studies.importing import uploads, work
+from studies.imports.bundle import bundle_text
+from studies.imports.tables import import_job, uploads
 from studies.models import AuditEvent, Job, Output, Study, StudyMember
+from studies.services import jobs
 from tests.accessibility import TAGS, violations
 from tests.builders import add_spa, draft_study, launched, spa_draft, user
 
 # The pages under their own addresses, wherever the site puts them.
-urlpatterns = [path("studies/", include("studies.import_urls")), *site_urls]
+urlpatterns = [path("studies/", include("studies.admin.urls")), *site_urls]
 pytestmark = pytest.mark.urls(__name__)
 
 GOOD = b"prompt_key,prompt_text,system,text\np900,Go.,alpha,A story.\np900,Go.,beta,Another one.\n"
@@ -154,7 +154,7 @@ def test_markup_in_a_file_is_text_on_the_page(editor, study):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(work, "SMALL_BYTES", 10)
+    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
 
 
 def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from studies.importing import Moved, Options, import_file, writing
-from studies.importing.report import Report
-from studies.lifecycle import NotNow
+from studies.imports.preparation import prepare, preview
+from studies.imports.tables import Moved, Options, import_file, writing
+from studies.imports.tables.result import Report
 from studies.models import Arm, AuditEvent, Exposure, Output, Placement, Prompt, Study, System
-from studies.preparation import prepare, preview
+from studies.services.lifecycle import NotNow
 from tests.builders import add_spa, draft_study, launched, spa_draft
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -280,7 +280,7 @@ def test_what_was_confirmed_is_what_is_written(study, put):
 
 
 def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, monkeypatch):
-    from studies.importing import run
+    from studies.imports.tables import run
 
     def meddled(plan):
         Prompt.objects.create(study=study, key="by hand")
@@ -294,7 +294,7 @@ def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, mon
 
 
 def test_a_failure_while_writing_leaves_no_row(study, put, monkeypatch):
-    from studies.importing import writing
+    from studies.imports.tables import writing
 
     monkeypatch.setattr(writing, "CHUNK", 3)  # the first prompts and outputs are written by then
     monkeypatch.setattr(writing, "_change_outputs", _fails_at_the_second_chunk())
@@ -931,7 +931,7 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from pathlib import Path
-from studies.importing import Options, import_file
+from studies.imports.tables import Options, import_file
 from studies.models import Arm, Output, Study
 study = Study.objects.create(title="large")
 Arm.objects.create(study=study, name="all")

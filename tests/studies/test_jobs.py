@@ -7,8 +7,8 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
-from studies import jobs
 from studies.models import Job, Study
+from studies.services import jobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 State = Job.State

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from studies import kept_images
-from studies.kept_images import FORGOTTEN_SECONDS, kept, remove_forgotten
-from studies.media import EncodedImage, path_of, store
+from studies.imports import kept_images
+from studies.imports.kept_images import FORGOTTEN_SECONDS, kept, remove_forgotten
 from studies.models import Output, Prompt
+from studies.stimuli.images import EncodedImage, path_of, store
 from tests.builders import draft_study
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, m
 def test_a_killed_import_leaves_files_that_are_found(root):
     """The process ends as by SIGKILL between the image and its row."""
     code = (
-        "import os, sys; from pathlib import Path; from studies.media import EncodedImage, store;"
+        "import os, sys; from pathlib import Path; from studies.stimuli.images import EncodedImage, store;"
         "store(Path(sys.argv[1]), EncodedImage(b'an image', 1, 1, sys.argv[2])); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(root), NAMES[0]], check=False)

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.lengths import SENTENCE_ENDS, Trimmed, trim_after_words, trim_to_characters, trim_to_longest_of_others
-from studies.stimuli import SettingsRefused
+from studies.stimuli.lengths import (
+    SENTENCE_ENDS,
+    Trimmed,
+    trim_after_words,
+    trim_to_characters,
+    trim_to_longest_of_others,
+)
+from studies.stimuli.normalising import SettingsRefused
 
 STORIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "spa_stories.jsonl.gz"
 

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from studies import lifecycle
-from studies.design import canonical, design_of, mismatch, problems, sha256_of
-from studies.lifecycle import NotNow, NotReady
+from studies.design.definition import canonical, design_of, mismatch, problems, sha256_of
 from studies.models import AuditEvent, Output, Placement, Question, Study
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow, NotReady
 from tests.builders import add_spa, draft_study, launched, spa_draft, spa_study, user, warnings_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -152,7 +152,10 @@ def test_amendments_make_versions_and_only_some_things_can_be_amended():
     with pytest.raises(NotNow, match="Nothing would change"):
         lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing", by=None)
     lifecycle.amend(
-        study, {"study": {None: {"contact": "b@example.org"}}, "arm": {arm.pk: {"reward": 4}}}, reason="moved", by=None,
+        study,
+        {"study": {None: {"contact": "b@example.org"}}, "arm": {arm.pk: {"reward": 4}}},
+        reason="moved",
+        by=None,
     )
     with pytest.raises(NotNow, match="only rise"):
         lifecycle.amend(study, {"arm": {arm.pk: {"reward": 3}}}, reason="cheaper", by=None)
@@ -181,7 +184,9 @@ def test_words_of_a_page_come_from_the_version_of_the_assignment():
     study = spa_study(target_n=3)
     early = claimed(study, "early")
     question = Question.objects.get(section__study=study, key="fluent")
-    lifecycle.amend(study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="clearer", by=None)
+    lifecycle.amend(
+        study, {"question": {question.pk: {"text": "Do you read English with ease?"}}}, reason="clearer", by=None
+    )
     late = claimed(study, "late")
     words = [next(iter(open_page(a)[2].values())).text for a in (early, late)]
     assert words == ["Do you read English fluently?", "Do you read English with ease?"]
@@ -222,7 +227,7 @@ def test_archiving_is_for_drafts_and_closed_studies():
 
 
 def test_a_launch_is_asked_for_once_and_again_after_it_failed():
-    from studies import jobs
+    from studies.services import jobs
 
     study = spa_draft()
     with pytest.raises(NotReady):

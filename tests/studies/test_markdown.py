@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 from django.template import Context, Template
 
-from studies.markdown import MAX_CHARACTERS, rendered
+from studies.stimuli.markdown import MAX_CHARACTERS, rendered
 
 ALLOWED = {
     **{tag: set() for tag in ("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "code", "pre")},
@@ -128,7 +128,9 @@ def test_nothing_but_allowed_elements_and_attributes_comes_out(payload, has_own_
 def test_the_allow_list_holds_when_the_parser_lets_raw_html_through(monkeypatch):
     from markdown_it import MarkdownIt
 
-    monkeypatch.setattr("studies.markdown._parser", lambda: MarkdownIt("commonmark", {"html": True}).enable("table"))
+    monkeypatch.setattr(
+        "studies.stimuli.markdown._parser", lambda: MarkdownIt("commonmark", {"html": True}).enable("table")
+    )
     for payload in PAYLOADS:
         found = Elements(rendered(payload)).found
         assert {tag for tag, _ in found} <= set(ALLOWED)
@@ -136,7 +138,7 @@ def test_the_allow_list_holds_when_the_parser_lets_raw_html_through(monkeypatch)
 
 
 def test_the_parser_alone_makes_no_element_of_raw_html():
-    from studies.markdown import _parser
+    from studies.stimuli.markdown import _parser
 
     assert "<script" not in _parser().render("<script>alert(1)</script>\n\na <b>b</b>")
     assert "<b>" not in _parser().render("a <b>b</b>")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageCms, PngImagePlugin
 
-from studies import media
-from studies.media import MAX_BYTES, EncodedImage, ImageRefused, encode_image, path_of, store
+from studies.stimuli import images
+from studies.stimuli.images import MAX_BYTES, EncodedImage, ImageRefused, encode_image, path_of, store
 
 CANARY = b"CANARYqkzxwvjtyhmnbrpl"
 IMAGES = Path(__file__).resolve().parents[3] / "shared" / "data" / "dalle_images"
@@ -215,7 +215,7 @@ def test_a_file_cut_off_is_refused(kind, share):
 
 
 def test_the_largest_image_allowed_is_encoded_in_bounded_time():
-    side = int(media.MAX_PIXELS**0.5)
+    side = int(images.MAX_PIXELS**0.5)
     data = saved(Image.new("L", (side, side), 200), "PNG")
     began = time.process_time()
     assert encode_image(data).width == side

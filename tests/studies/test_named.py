@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError
 
 from studies.models import Study
-from studies.named import study_named
+from studies.services.named import study_named
 
 pytestmark = pytest.mark.django_db
 CODES = ("4be1c09a-0000-4000-8000-000000000001", "4be1c09a-0000-4000-8000-000000000002", "5" * 32)

@@ -7,10 +7,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from studies.importing import Options, import_file
-from studies.importing.pairing import Candidate, _matched
+from studies.imports.tables import Options, import_file
+from studies.imports.tables.pairing import Candidate, _matched
 from studies.models import Arm, Output, Prompt, Study
-from studies.texts import word_count
+from studies.stimuli.texts import word_count
 from tests.builders import add_choice, launched, user
 from tests.studies.test_importers import lines, table
 

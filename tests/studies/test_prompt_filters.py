@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from studies.declared import SettingsRefused
-from studies.prompt_filters import (
+from studies.stimuli.declared import SettingsRefused
+from studies.stimuli.prompt_filters import (
     FILTERS,
     SPA_PROMPT_FILTERS,
     BeginsWith,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.rows import KEPT_PROBLEMS, Limits, Problem, Problems, read_rows
+from studies.stimuli.rows import KEPT_PROBLEMS, Limits, Problem, Problems, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -395,7 +395,7 @@ def test_no_text_raises(text, name):
 
 MEASURE = """
 import sys, time
-from studies.rows import read_rows
+from studies.stimuli.rows import read_rows
 began = time.perf_counter()
 with open(sys.argv[1], "rb") as file:
     rows = read_rows(sys.argv[1], file)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from studies.spreadsheet import csv_text, guarded
+from studies.stimuli.spreadsheet import csv_text, guarded
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])

@@ -3,8 +3,7 @@ import time
 
 import pytest
 
-from studies.prompt_filters import BeginsWithTag, HasNoQuestion
-from studies.stimuli import (
+from studies.stimuli.normalising import (
     LengthControl,
     Normalisation,
     Normalised,
@@ -13,6 +12,7 @@ from studies.stimuli import (
     normalised,
     prepared_outputs,
 )
+from studies.stimuli.prompt_filters import BeginsWithTag, HasNoQuestion
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from studies.surface import (
+from studies.stimuli.surface import (
     MARKS,
     Duplicate,
     RepeatedPrompt,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.texts import (
+from studies.stimuli.texts import (
     TextRefused,
     clean_name,
     clean_text,

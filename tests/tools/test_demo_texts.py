@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from studies.demo import SYSTEMS
+from heval_site.management.demo_texts import SYSTEMS
 from tools.demo_texts.make import HUMAN, ORDERS, STIMULI, fables, held_out, stimuli, training
 from tools.demo_texts.ngrams import CLOSE, END, OPEN, NGrams, may_follow, names_among, tokenised, uncapitalised, written
 from tools.demo_texts.quality import longest_attested, measures

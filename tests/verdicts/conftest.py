@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from annotators.channels import REGISTRY
-from annotators.channels.prolific.rules import REFUSALS
-from annotators.identity import keep_identity
 from annotators.models import Assignment, PanelSubmission, PanelTask, Response
-from annotators.panels.secrets import keep
-from annotators.verdicts.decide import work_of_submission
+from annotators.models.identity import keep_identity
+from annotators.pay.verdicts.decide import work_of_submission
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.policy import REFUSALS
+from annotators.recruitment.panels.secrets import keep
 from studies.models import Expected, Item, Placement, StudyMember
 from tests.builders import spa_study, user
 from tests.panels.pretend import Pretend, recruitment_of, speaks

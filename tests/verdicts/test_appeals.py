@@ -8,11 +8,11 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.panels.orders import send_due
-from annotators.verdicts.appeals import answer, open_appeal, open_appeals
-from annotators.verdicts.decide import approve, reject, reverse
-from studies.lifecycle import NotNow
+from annotators.pay.verdicts.appeals import answer, open_appeal, open_appeals
+from annotators.pay.verdicts.decide import approve, reject, reverse
+from annotators.recruitment.panels.orders import send_due
 from studies.models import AuditEvent, StudyMember
+from studies.services.lifecycle import NotNow
 from tests.builders import user
 
 from .conftest import LONG, checks, sent, work
@@ -275,7 +275,7 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
 
 
 def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
-    from annotators.panels.secrets import keep
+    from annotators.recruitment.panels.secrets import keep
 
     keep(recruitment, {"token": ""})
     one = sent(recruitment)

@@ -5,21 +5,21 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from annotators.channels import REGISTRY
-from annotators.exclude import exclude
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.panels import Refusals
-from annotators.panels.orders import send_due
-from annotators.panels.secrets import keep
-from annotators.pay.book import settle
-from annotators.verdicts import measured as measuring
-from annotators.verdicts.approving import approve_matched
-from annotators.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
-from annotators.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
-from annotators.verdicts.measured import Failed, Measured, measured, told
-from annotators.withdraw import withdraw
-from studies.lifecycle import NotNow
+from annotators.participation.withdraw import withdraw
+from annotators.pay.ledger import settle
+from annotators.pay.verdicts import measured as measuring
+from annotators.pay.verdicts.approving import approve_matched
+from annotators.pay.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
+from annotators.pay.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
+from annotators.pay.verdicts.measured import Failed, Measured, measured, told
+from annotators.places.exclude import exclude
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import Refusals
+from annotators.recruitment.panels.orders import send_due
+from annotators.recruitment.panels.secrets import keep
 from studies.models import AuditEvent
+from studies.services.lifecycle import NotNow
 from tests.builders import user
 
 from .conftest import LONG, checks, lasting, sent, work
@@ -54,7 +54,7 @@ SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALING
     ({"answers": 0}, {"NO_CODE", "BAD_CODE", "NO_DATA"}),
 ])  # fmt: skip
 def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
-    from annotators.channels.prolific.rules import REFUSALS
+    from annotators.recruitment.channels.prolific.policy import REFUSALS
 
     assert open_to(REFUSALS, found(**evidence)) == SEEN_ONLY | more
     notes = {
@@ -64,7 +64,7 @@ def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
 
 
 def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there():
-    from annotators.channels.prolific.rules import REFUSALS
+    from annotators.recruitment.channels.prolific.policy import REFUSALS
 
     assert open_to(REFUSALS, found(failed=3, z=-5), is_finished=False) == set()
     assert open_to(REFUSALS, found(answers=0), is_finished=False) == {"NO_CODE", "BAD_CODE", "NO_DATA"}

@@ -7,15 +7,15 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from annotators.channels import REGISTRY
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.book import settle
-from annotators.verdicts.appeals import answer, may_answer, open_appeal, open_appeals
-from annotators.verdicts.approving import approve_matched
-from annotators.verdicts.decide import approve, reject, reverse, standing_rejection
-from annotators.verdicts.standing import stands
-from studies.lifecycle import NotNow
+from annotators.pay.ledger import settle
+from annotators.pay.verdicts.appeals import answer, may_answer, open_appeal, open_appeals
+from annotators.pay.verdicts.approving import approve_matched
+from annotators.pay.verdicts.decide import approve, reject, reverse, standing_rejection
+from annotators.pay.verdicts.status import stands
+from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent
+from studies.services.lifecycle import NotNow
 from tests.builders import user
 from tests.races import all_at_once
 

@@ -1,4 +1,4 @@
-"""Makes the demo's stimuli: `python -m tools.demo_texts.make` writes studies/demo/demo.jsonl, the same bytes each time."""
+"""Makes the demo's stimuli: `python -m tools.demo_texts.make` writes heval_site/management/demo_texts/demo.jsonl, the same bytes each time."""
 
 import json
 import re

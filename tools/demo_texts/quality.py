@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import log2
 from statistics import mean
 
-from studies.demo import records
+from heval_site.management.demo_texts import records
 
 from .make import ORDERS, fables, held_out, training
 from .ngrams import END, NGrams, names_among, tokenised, uncapitalised

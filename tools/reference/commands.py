@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
-from heval_site.cli import COMMANDS, MODULES
+from heval_site.management.cli import COMMANDS, MODULES
 
 from .markdown import PACKAGES, code, page_of, sentence, table
 

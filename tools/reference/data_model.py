@@ -6,7 +6,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models
 
-from studies.guards import AppendOnlyModel, DesignModel
+from studies.models.guards import AppendOnlyModel, DesignModel
 
 from .markdown import APPS, code, page_of, sentence, table, words_of
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from heval_site.docs import FOLDER
+from heval_site.views.docs import FOLDER
 
 from .addresses import urls_page
 from .commands import commands_page

@@ -5,9 +5,10 @@ from inspect import cleandoc
 from typing import Any
 
 from analysis.exclusions.applied import ALWAYS
-from annotators import channels
-from studies import protocols, rules
-from studies.scales import KINDS, ScaleSpec
+from annotators.recruitment import channels
+from studies import protocols
+from studies.models import rules
+from studies.protocols.base.scales import KINDS, ScaleSpec
 
 from .markdown import code, facts_list, page_of, sentence, table
 

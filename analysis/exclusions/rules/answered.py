@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django import forms
 
+from studies.models.rules import register
 from studies.protocols import REGISTRY as PROTOCOLS
-from studies.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, Flags, Material
 

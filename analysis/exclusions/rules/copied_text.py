@@ -2,7 +2,7 @@
 
 import re
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, Flags, Material
 

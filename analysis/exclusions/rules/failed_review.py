@@ -1,6 +1,6 @@
 """Work that two reviewers found reasons to refuse."""
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, Flags, Material
 

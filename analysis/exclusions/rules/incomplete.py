@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, Flags, Material
 

@@ -1,6 +1,6 @@
 """Answers that came after the place had been given away."""
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, Material
 

@@ -1,6 +1,6 @@
 """A researcher's own decision."""
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, Material
 

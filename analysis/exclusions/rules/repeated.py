@@ -2,7 +2,7 @@
 
 from django import forms
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, Material
 

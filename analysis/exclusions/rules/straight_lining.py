@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, Flags, Material
 

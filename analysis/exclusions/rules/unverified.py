@@ -1,6 +1,6 @@
 """People whose identity nobody but the address states."""
 
-from studies.rules import register
+from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, Material
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, register
 from . import layouts

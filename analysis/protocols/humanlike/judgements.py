@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.models import Arm
+from studies.protocols.base.scales import read_scale
 from studies.protocols.humanlike import SOURCE
-from studies.scales import read_scale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -130,4 +130,3 @@ def columns(rows: "DataFrame", *names: str) -> list[Any]:
 
 def named(estimate: "Estimate", cell: Cell) -> "Estimate":
     return replace(estimate, settings={**estimate.settings, **cell.as_dict()})
-

@@ -6,9 +6,9 @@ Nothing is computed here but what is put beside what.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import contrast_of, ends, pvalue
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, table
+from analysis.protocols.blocks.cells import contrast_of, ends, pvalue
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Table, table
 
 from .judgements import EVERYWHERE, PAPER_LEVEL, columns
 

@@ -7,10 +7,10 @@ last two and not the first.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import contrast_of
-from analysis.comparisons import Comparison, judged
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import contrast_of
+from analysis.protocols.blocks.comparisons import Comparison, judged
 
 from . import layouts
 from .judgements import EVERYWHERE, columns
@@ -31,7 +31,10 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
     for estimand, compared, rows in _wanted(one):
         estimate = _estimate(estimand, compared, rows, context)
         found[estimand].append((compared, _named(estimate, estimand, compared)))
-    every = {estimand: judged(pairs, f"humanlike.{estimand}{suffix}", context.star_scheme) for estimand, pairs in found.items()}
+    every = {
+        estimand: judged(pairs, f"humanlike.{estimand}{suffix}", context.star_scheme)
+        for estimand, pairs in found.items()
+    }
     blocks = [
         Block(
             f"humanlike.{estimand}", f"Compared by {WHAT[estimand]}{where}", "recommended", estimates=estimates,
@@ -41,7 +44,10 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
         for estimand, estimates in every.items()
     ]  # fmt: skip
     model = _condition_models(one, context)
-    tables = [layouts.changes([estimate for estimates in every.values() for estimate in estimates], where), layouts.by_domain(model, where)]
+    tables = [
+        layouts.changes([estimate for estimates in every.values() for estimate in estimates], where),
+        layouts.by_domain(model, where),
+    ]
     return [
         *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
         Block("humanlike.condition_model", f"Conditions in each domain{where}", "recommended", estimates=tuple(model),

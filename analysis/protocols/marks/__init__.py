@@ -9,13 +9,13 @@ Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a s
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import sides_of
-from analysis.comparisons import Comparison, comparison, not_side_by_side
-from analysis.comparisons import judged as judged_by_family
-from analysis.context import Context
-from analysis.references import unplanned_pairs
-from studies.contrasts import of_systems
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import sides_of
+from analysis.protocols.blocks.comparisons import Comparison, comparison, not_side_by_side
+from analysis.protocols.blocks.comparisons import judged as judged_by_family
+from analysis.protocols.blocks.references import unplanned_pairs
+from studies.protocols.base.contrasts import of_systems
 from studies.protocols.marks import PENALTY, SCORE
 
 from .. import ProtocolAnalysis, register

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import contrast_of, ends, pvalue, role, verdict
-from analysis.figures import Figure, figure, point
-from analysis.tables import Column, Table, columns, table
+from analysis.protocols.blocks.cells import contrast_of, ends, pvalue, role, verdict
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Column, Table, columns, table
 from studies.protocols.marks import PENALTY, SCORE
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ def pairs(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Tabl
 
 
 def differences(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Figure:
-    rows = [
-        point(one, _pair(contrast_of(one), several), WHAT[estimand])
-        for one in estimates
-    ]
+    rows = [point(one, _pair(contrast_of(one), several), WHAT[estimand]) for one in estimates]
     return figure(
         f"marks_{estimand}_pairs", f"Differences of {WHAT[estimand]}", rows,
         description="Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.", axis=f"difference of {WHAT[estimand]}", reference=0.0,
@@ -88,8 +85,7 @@ def penalties(estimates: Sequence["Estimate"], judged: Any) -> Figure:
     rows = [
         point(one, one.settings["system"], "penalty")
         for one in estimates
-        if one.settings["measure"] == "penalty"
-        and not judged.references.kind_of(one.settings["system"])
+        if one.settings["measure"] == "penalty" and not judged.references.kind_of(one.settings["system"])
     ]
     return figure(
         "marks_penalties", f"Mean penalty of each system ({judged.title})", rows,

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.references import Ends, ends_of
+from analysis.protocols.blocks.references import Ends, ends_of
+from studies.protocols.base.scales import read_scale
 from studies.protocols.marks import ERRORS, SCORE, Codebook, codebook_of
 from studies.protocols.marks.parts import WHOLE, sentences
-from studies.scales import read_scale
-from studies.texts import word_count
+from studies.stimuli.texts import word_count
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import sides_of
-from analysis.comparisons import Comparison, comparison, judged
-from analysis.context import Context
-from analysis.references import Ends, ends_of, unplanned_pairs
-from studies.contrasts import of_systems
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import sides_of
+from analysis.protocols.blocks.comparisons import Comparison, comparison, judged
+from analysis.protocols.blocks.references import Ends, ends_of, unplanned_pairs
+from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.scales import read_scale
 from studies.protocols.ranking import SHARE
-from studies.scales import read_scale
 
 from .. import ProtocolAnalysis, register
 from . import layouts

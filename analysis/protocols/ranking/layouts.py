@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import contrast_of, ends, pvalue, role, verdict
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, table
+from analysis.protocols.blocks.cells import contrast_of, ends, pvalue, role, verdict
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Table, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -40,10 +40,7 @@ def pairs(estimates: Sequence["Estimate"], several: bool) -> Table:
 
 
 def shares(estimates: Sequence["Estimate"], several: bool) -> Figure:
-    rows = [
-        point(one, _pair(contrast_of(one), several), "share of rankings")
-        for one in estimates
-    ]
+    rows = [point(one, _pair(contrast_of(one), several), "share of rankings") for one in estimates]
     return figure(
         "ranking_pairs", "Share of rankings with x above y", rows,
         description="Above 50 %, the first named of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.", axis="P(x above y)", reference=0.5, limits=[0, 1],

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import contrast_of, sides_of
-from analysis.comparisons import judged
-from analysis.context import Context
-from analysis.protocols.common_tables import reliability, reliability_row
-from analysis.sentences import is_apart
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import contrast_of, sides_of
+from analysis.protocols.blocks.common_tables import reliability, reliability_row
+from analysis.protocols.blocks.comparisons import judged
+from analysis.protocols.blocks.sentences import is_apart
 
 from .. import ProtocolAnalysis, register
 from ..stated_and_rated import overview

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.comparisons import Comparison, not_side_by_side
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks.comparisons import Comparison, not_side_by_side
 
 from .questions import Ratings, paired, wide
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import contrast_of, ends, label, pvalue
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, filled_cells, table
+from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Table, filled_cells, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -62,7 +62,9 @@ def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
         )
     }
     rows = []
-    for one in sorted(estimates, key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.settings["system"])):
+    for one in sorted(
+        estimates, key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.settings["system"])
+    ):
         about = one.settings
         rank, low, high = may.get(about["system"], (None, None, None))
         rows.append(

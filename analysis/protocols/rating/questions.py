@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.comparisons import Comparison, comparison
-from analysis.references import Ends, ends_of
-from studies.contrasts import of_systems
+from analysis.protocols.blocks.comparisons import Comparison, comparison
+from analysis.protocols.blocks.references import Ends, ends_of
+from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.scales import ScaleSpec, read_scale
 from studies.protocols.rating import settings_of
-from studies.scales import ScaleSpec, read_scale
 
 from .utilities import UTILITY, Utilities, utilities
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import ends, sides_of
-from analysis.comparisons import Comparison, judged, not_side_by_side
-from analysis.context import Context
-from analysis.references import Ends
-from analysis.tables import table
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import ends, sides_of
+from analysis.protocols.blocks.comparisons import Comparison, judged, not_side_by_side
+from analysis.protocols.blocks.references import Ends
+from analysis.protocols.blocks.tables import table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

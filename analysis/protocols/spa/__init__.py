@@ -5,17 +5,17 @@ A row is a directed answer on 0..1.
 Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
-from analysis.blocks import Block
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, register
 from ..stated_and_rated import overview
 from . import layouts
 from .answers import ESTIMAND, Answers, answers_of
 from .criteria import drivers_block
+from .exclusions import rule_blocks
 from .exposures import exposure_blocks
 from .pairs import pair_blocks
-from .rules import rule_blocks
 from .structure import structure_blocks
 
 TAU = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.comparisons import Comparison, comparison
-from studies.contrasts import of_systems
+from analysis.protocols.blocks.comparisons import Comparison, comparison
+from studies.protocols.base.contrasts import of_systems
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
-from analysis.cells import ends
-from analysis.context import Context
-from analysis.tables import table
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.cells import ends
+from analysis.protocols.blocks.tables import table
 
 from .answers import Answers
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
 
 from . import layouts
 from .answers import Answers

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import contrast_of, ends, label, pvalue
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, table
+from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Table, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import are_of_several_sections, sides_of
-from analysis.comparisons import judged
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import are_of_several_sections, sides_of
+from analysis.protocols.blocks.comparisons import judged
 
 from . import layouts
 from .answers import ESTIMAND, Answers

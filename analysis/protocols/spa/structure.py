@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.blocks import Block
-from analysis.context import Context
-from analysis.protocols.common_tables import ranking, reliability, reliability_row
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.common_tables import ranking, reliability, reliability_row
 
 from . import layouts
 from .answers import Answers

@@ -9,9 +9,9 @@ Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound o
 
 from typing import Any
 
-from analysis.blocks import Block
-from analysis.claims import Claims
-from analysis.context import Context
+from analysis.data.claims import Claims
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
 
 from .. import Look, ProtocolAnalysis, register
 from .checks import check_blocks, ranking_blocks

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.blocks import Block
-from analysis.context import Context
-from analysis.protocols.common_tables import ranking
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.common_tables import ranking
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts

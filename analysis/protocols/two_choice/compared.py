@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.claims import Claims
-from analysis.comparisons import Comparison
-from analysis.context import Context
+from analysis.data.claims import Claims
+from analysis.data.context import Context
+from analysis.protocols.blocks.comparisons import Comparison
 
 from .. import Look
 from .labels import Answers, about, comparisons, final_answers, has_third

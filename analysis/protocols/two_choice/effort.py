@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.blocks import Block
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block
 from studies.protocols.two_choice import PREFERENCE, settings_of
 
 from . import layouts
@@ -118,7 +118,9 @@ def _replayed(one: Compared, context: Context) -> list[Block]:
                 if name == "majority"
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
-            both[mode].append(one.comparison.named(replace(summary, settings={**summary.settings, "system": words}), PREFERENCE))
+            both[mode].append(
+                one.comparison.named(replace(summary, settings={**summary.settings, "system": words}), PREFERENCE)
+            )
     note = "Labels to the decision of the paper's bound, each strategy replayed on the same items; the interval is about these items."
     laid = {"recommended": [layouts.replays(both["recommended"], both["paper"])], "paper": []}
     return [

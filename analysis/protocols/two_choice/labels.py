@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.comparisons import Comparison, comparison
-from studies.contrasts import of_systems
-from studies.fields import TIE
-from studies.pairs import pair_key
+from analysis.protocols.blocks.comparisons import Comparison, comparison
+from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.fields import TIE
+from studies.protocols.base.pairs import pair_key
 from studies.protocols.two_choice import PREFERENCE, settings_of
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis import apa
-from analysis.cells import (
+from analysis.protocols.blocks import apa
+from analysis.protocols.blocks.cells import (
     EXPECTED_WORDS,
     are_of_several_sections,
     contrast_of,
@@ -14,8 +14,8 @@ from analysis.cells import (
     pvalue,
     recovered,
 )
-from analysis.figures import Figure, figure, point
-from analysis.tables import Table, table
+from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.tables import Table, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.blocks import Block, Wording, concluded
-from analysis.cells import sides_of
-from analysis.comparisons import Comparison, judged
-from analysis.context import Context
+from analysis.data.context import Context
+from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.protocols.blocks.cells import sides_of
+from analysis.protocols.blocks.comparisons import Comparison, judged
 from studies.protocols.two_choice import PREFERENCE, settings_of
 
 from . import layouts
@@ -124,7 +124,8 @@ def _judged(found: Sequence[tuple[Comparison, "Estimate"]], context: Context) ->
     others = [(one, estimate) for one, estimate in found if not layouts.is_sequential(estimate)]
     adjusted = iter(judged(others, "choice.preference", context.star_scheme))
     return tuple(
-        one.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE) for one, estimate in found
+        one.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
+        for one, estimate in found
     )
 
 

@@ -9,7 +9,7 @@ Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``anal
 
 from typing import Any
 
-from analysis.comparisons import Comparison
+from analysis.protocols.blocks.comparisons import Comparison
 from studies.protocols.two_choice import settings_of
 
 from .. import Look
@@ -19,7 +19,7 @@ FUTURES = 200
 
 
 def looks(claims: Any, section: Any, seed: str = "") -> list[Look]:
-    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.claims``."""
+    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.claims``."""
     settings = settings_of(section)
     mine = [one for one in comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":

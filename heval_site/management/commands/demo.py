@@ -6,13 +6,11 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.preparing import prepare, serve, take_place
+from heval_site.runtime.preparing import prepare, serve, take_place
 
 NAME = "admin"
 # As it can be typed here: in a checkout there is no command called heval.
-NEW_PASSWORD = (
-    f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {shlex.quote(sys.executable)} -m heval_site.cli changepassword"
-)
+NEW_PASSWORD = f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {shlex.quote(sys.executable)} -m heval_site.management.cli changepassword"
 
 
 class Command(BaseCommand):
@@ -24,7 +22,7 @@ class Command(BaseCommand):
         lock = take_place()
         prepare()
         user, password = administrator()
-        from analysis.demo import load_demo
+        from heval_site.management.demo import load_demo
 
         demo = load_demo(user)
         login = (

@@ -3,7 +3,7 @@ import sys
 
 from django.core.management.base import BaseCommand
 
-from heval_site import doctor
+from heval_site.runtime import doctor
 
 MARKS = {doctor.OK: "ok  ", doctor.WARNING: "warn", doctor.FAILED: "FAIL", doctor.SKIPPED: "-   "}
 

@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand
 
-from heval_site.preparing import prepare
+from heval_site.runtime.preparing import prepare
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ import sys
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.panels.rehearsing import USUAL
-from heval_site.rehearsal.report import lines
+from annotators.recruitment.panels.rehearsing import USUAL
 from heval_site.rehearsal.runner import CannotRehearse, rehearse
+from heval_site.rehearsal.summary import lines
 
 
 class Command(BaseCommand):

@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.preparing import is_prepared, prepare, serve, take_place
+from heval_site.runtime.preparing import is_prepared, prepare, serve, take_place
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ import threading
 from django.core.management.base import BaseCommand
 from django.db import Error, connections
 
-from studies import jobs
+from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
 LOOK_SECONDS = 0.5

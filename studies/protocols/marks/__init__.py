@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from django import forms
+from django.apps import apps
 
-from studies.fields import Answer, Field, Option, Refused, Tick
+from studies.protocols.base.fields import Answer, Field, Option, Refused, Tick
 
 from .. import Ask, Page, PageItem, Problem, Protocol, question_asks, register
 from .codebook import CATEGORIES, SEVERITIES, Codebook, codebook, read_categories, read_severities
@@ -300,7 +301,6 @@ class Marks(Protocol):
         return sent
 
 
-
 def _errors_problems(asked, book: Codebook):
     scale = asked.scale or {}
     most = max(one.weight for one in book.severities)
@@ -317,12 +317,9 @@ def _errors_problems(asked, book: Codebook):
 
 
 def _outputs(study):
-    from studies.models import Output
-
-    return Output.objects.filter(system__study=study)
+    return apps.get_model("studies", "Output").objects.filter(system__study=study)
 
 
 def _texts(exposures) -> dict[int, str]:
-    from studies.models import Exposure
-
-    return dict(Exposure.objects.filter(pk__in=list(exposures)).values_list("pk", "output__text"))
+    rows = apps.get_model("studies", "Exposure").objects.filter(pk__in=list(exposures))
+    return dict(rows.values_list("pk", "output__text"))

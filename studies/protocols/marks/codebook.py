@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from studies.fields import Option
-from studies.texts import TextRefused, clean_text
+from studies.protocols.base.fields import Option
+from studies.stimuli.texts import TextRefused, clean_text
 
 CATEGORIES = """\
 accuracy | Accuracy | It says something else than it should: wrong, added, left out, or left untranslated

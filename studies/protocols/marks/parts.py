@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from studies.lengths import sentence_ends
-from studies.texts import is_blank
+from studies.stimuli.lengths import sentence_ends
+from studies.stimuli.texts import is_blank
 
 WHOLE = 0  # a mark that no sentence holds: something is missing, or the whole is wrong
 

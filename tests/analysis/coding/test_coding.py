@@ -9,14 +9,15 @@ from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines
 from analysis.coding.hints import hints_by_row, hints_of, near_duplicates
 from analysis.coding.models import Coding, CodingSample
-from analysis.coding.report import blocks, read_samples, refused_work, reviewed
+from analysis.coding.samples import read_samples, refused_work, reviewed
 from analysis.coding.sampling import draw_sample, explanations
-from analysis.report import build_report
+from analysis.report.build import build_report
+from analysis.report.codings import blocks
 from annotators.models import Assignment, Response
-from annotators.withdraw import withdraw
-from studies import lifecycle
-from studies.lifecycle import NotNow
+from annotators.participation.withdraw import withdraw
 from studies.models import Study, StudyMember
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
 from tests.admin_pages import logged_in
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
@@ -260,10 +261,10 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     rows = {row["label"]: row for row in found["coding_agreement_1"]["rows"]}
     assert rows["Vague"]["estimate"] == 1.0 and rows["any reason"]["agreement"] == 0.875
     assert sum(row["refused"] for row in found["coding_refused_1"]["rows"]) == 2
+    from analysis.data.frames import assignments_frame, responses_frame
+    from analysis.data.material import material_of
     from analysis.exclusions import FAIL, PASS
     from analysis.exclusions.rules.failed_review import failed_review
-    from analysis.frames import assignments_frame, responses_frame
-    from analysis.material import material_of
 
     flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert (
@@ -283,7 +284,7 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
 
 
 def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, coders):
-    from analysis.material import _reviews
+    from analysis.data.material import _reviews
 
     earlier = sample_of(study, coders, kind="rejections")
     for coder in coders:
@@ -302,10 +303,10 @@ def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, 
 
 
 def test_work_that_nobody_reviewed_is_unknown(study):
+    from analysis.data.frames import assignments_frame, responses_frame
+    from analysis.data.material import material_of
     from analysis.exclusions import UNKNOWN
     from analysis.exclusions.rules.failed_review import failed_review
-    from analysis.frames import assignments_frame, responses_frame
-    from analysis.material import material_of
 
     flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert set(flags.states.values()) == {UNKNOWN}

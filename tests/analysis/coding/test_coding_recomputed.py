@@ -12,11 +12,12 @@ from statsmodels.stats.proportion import proportion_confint
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
-from analysis.coding.report import blocks, read_samples
+from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
-from analysis.exports import csv_blocks
-from analysis.flat import Selection
-from annotators.withdraw import withdraw
+from analysis.data.exports import csv_blocks
+from analysis.data.flat import Selection
+from analysis.report.codings import blocks
+from annotators.participation.withdraw import withdraw
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted

@@ -7,16 +7,16 @@ import zipfile
 
 import pytest
 
-from analysis.archive import write_archive
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS
-from analysis.coding.flat import CODINGS, codings_sha256
-from analysis.exports import csv_blocks, jsonl_blocks
-from analysis.flat import Selection
-from analysis.report import build_report
-from annotators.withdraw import withdraw
-from studies import lifecycle
+from analysis.data.codings import CODINGS, codings_sha256
+from analysis.data.exports import csv_blocks, jsonl_blocks
+from analysis.data.flat import Selection
+from analysis.report.archive import write_archive
+from analysis.report.build import build_report
+from annotators.participation.withdraw import withdraw
 from studies.models import Study
+from studies.services import lifecycle
 from tests.analysis.coding.test_coding import people, sample_of
 from tests.analysis.rest import api_of
 from tests.builders import humanlike_draft, launched, user

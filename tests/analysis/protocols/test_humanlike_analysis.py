@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
+from analysis.protocols.blocks.sentences import conclusions
+from analysis.protocols.blocks.tables import joined
 from analysis.protocols.humanlike.judgements import Cell, judgements_of
-from analysis.sentences import conclusions
 from analysis.stats.generators import human_like_ratings
-from analysis.tables import joined
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_humanlike, humanlike_draft

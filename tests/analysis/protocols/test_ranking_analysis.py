@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report import build_report
-from analysis.simulate import simulate_answers
+from analysis.report.build import build_report
 from annotators.models import Response
-from studies import lifecycle
+from annotators.participation.simulate import simulate_answers
 from studies.models import Study
+from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_ranking, draft_study, launched
 

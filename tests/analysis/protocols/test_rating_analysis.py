@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from analysis import sentences
-from studies import lifecycle
+from analysis.protocols.blocks import sentences
 from studies.models import Contrast, System
+from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_rating, draft_study, warnings_of
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.claims import Claims
+from analysis.data.claims import Claims
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_relative, draft_study
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from analysis.report import build_report
-from annotators import settle
-from annotators.exclude import exclude
+from analysis.report.build import build_report
 from annotators.models import Response
-from studies import lifecycle
+from annotators.places import settle
+from annotators.places.exclude import exclude
 from studies.models import Batch, Item, Question, Study
+from studies.services import lifecycle
 from tests.analysis.test_watch import look
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 from tests.players import choosing, claimed, many, submitted

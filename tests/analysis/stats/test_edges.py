@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis import apa
+from analysis.protocols.blocks import apa
 from analysis.stats import (
     agreement,
     basic,

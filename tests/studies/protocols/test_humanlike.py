@@ -8,14 +8,14 @@ import pytest
 from django.test import Client
 
 from annotators.models import Response
-from annotators.record import Elsewhere, record_page, standing_of
-from annotators.training import parts_of, told_of
-from studies.draw import PoolSpent, drawn_batches
-from studies.lifecycle import NotNow, draw_more
+from annotators.pages.record import Elsewhere, record_page, standing_of
+from annotators.pages.training import parts_of, told_of
+from studies.design.draw import PoolSpent, drawn_batches
 from studies.models import Arm, Item, Output, Study
-from studies.practice import delete_practice, make_practice
 from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
-from studies.scales import read_scale
+from studies.protocols.base.scales import read_scale
+from studies.services.lifecycle import NotNow, draw_more
+from studies.services.practice import delete_practice, make_practice
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
 
@@ -288,7 +288,7 @@ def test_what_is_unwise_is_named():
 
 
 def test_a_copy_of_the_study_draws_the_same_texts():
-    from studies.bundle import bundle_of, read_bundle
+    from studies.imports.bundle import bundle_of, read_bundle
 
     study = humanlike_draft(conditions=("none", "examples", "comparison"))
     copy = read_bundle(bundle_of(study), None)
@@ -304,7 +304,7 @@ def test_a_copy_of_the_study_draws_the_same_texts():
 
 
 def test_texts_of_one_side_come_in_by_import(tmp_path):
-    from studies.importing import Options, import_file
+    from studies.imports.tables import Options, import_file
 
     study = humanlike_draft(domains=("news",), texts=0)
     rows = [
@@ -321,8 +321,8 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
 def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
-    from annotators.preview import preview
-    from annotators.tries import clear_tries, try_out
+    from annotators.admin.preview import preview
+    from annotators.places.tries import clear_tries, try_out
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))

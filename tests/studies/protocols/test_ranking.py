@@ -5,13 +5,13 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import PageVisit, Response
-from annotators.record import record_page
-from annotators.show import shown_page, stored_texts
-from studies.design import problems
-from studies.fields import Answer
+from annotators.pages.record import record_page
+from annotators.pages.show import shown_page, stored_texts
+from studies.design.definition import problems
 from studies.models import Question, Study
 from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
-from studies.scales import read_scale
+from studies.protocols.base.fields import Answer
+from studies.protocols.base.scales import read_scale
 from tests.builders import add_ranking, draft_study, launched
 from tests.players import claimed, form, open_page, submitted
 

@@ -5,14 +5,14 @@ from random import Random
 import pytest
 
 from annotators.models import Response
-from annotators.record import record_page
-from annotators.show import stored_texts
-from studies.design import problems
-from studies.draw import drawn_batches
+from annotators.pages.record import record_page
+from annotators.pages.show import stored_texts
+from studies.design.definition import problems
+from studies.design.draw import drawn_batches
 from studies.models import Contrast, Exposure
-from studies.pairs import in_order
 from studies.protocols import REGISTRY
-from studies.questions import pairs_of
+from studies.protocols.base.pairs import in_order
+from studies.services.questions import pairs_of
 from tests.builders import add_rating, add_relative, draft_study, launched
 from tests.players import Perceiving, answered, claimed, form, open_page
 

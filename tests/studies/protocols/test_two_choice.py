@@ -6,13 +6,13 @@ from itertools import combinations
 import pytest
 
 from annotators.models import PageVisit, Response
-from annotators.record import record_page
-from annotators.show import stored_texts
-from studies import lifecycle
-from studies.design import problems
-from studies.draw import Drawing, PoolSpent, drawn_batches
+from annotators.pages.record import record_page
+from annotators.pages.show import stored_texts
+from studies.design.definition import problems
+from studies.design.draw import Drawing, PoolSpent, drawn_batches
 from studies.models import Contrast, Item, Question, Section
 from studies.protocols import REGISTRY
+from studies.services import lifecycle
 from tests.builders import add_choice, choice_study, draft_study, launched
 from tests.players import answered, claimed, form, open_page, submitted
 

@@ -1,0 +1,175 @@
+"""Many systems, prompts or outputs at once: all of them or none, and the same rows sent again change nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from studies import audit
+from studies.access import Action, check
+from studies.models import Output, Prompt, Study, System
+from studies.models.guards import StudyFrozen
+from studies.stimuli.texts import name_key
+
+from .renderers import RowErrors, row_error
+from .serializers import AT_ONCE, OutputSerializer, PromptSerializer, SystemSerializer
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is stored: its serializer, the fields that name a row, and how rows meet what is there."""
+
+    noun: str
+    serializer: type
+    key: tuple[str, ...]
+    prepare: Callable[[Study, Sequence[dict]], list[dict[str, Any]]]
+    stored: Callable[[Study, Sequence[dict]], Mapping[tuple, Any]]
+    model: type
+
+
+def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
+    """Store the rows of a request: (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
+    check(by, Action.EDIT, study)
+    rows = _checked(kind, body)
+    with transaction.atomic():
+        locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        if not locked.is_draft:
+            raise StudyFrozen(kind.noun)
+        keys = [tuple(_at(row, name) for name in kind.key) for row in rows]
+        _refuse_repeats(kind, keys)
+        prepared = kind.prepare(study, rows)
+        there = kind.stored(study, prepared)
+        _refuse_changes(kind, keys, prepared, there)
+        _refuse_new_images(kind, keys, prepared, there)
+        new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in there]
+        kind.model.objects.bulk_create(new)
+        if new:
+            audit.record(f"add {kind.noun}", study=study, by=by, n=len(new))
+    return len(new), len(rows) - len(new)
+
+
+def _checked(kind: Kind, body: Any) -> list[dict]:
+    body = [body] if isinstance(body, dict) else body
+    if not isinstance(body, list) or not body:
+        raise RowErrors([row_error(None, None, f"Send one object, or a list of 1 to {AT_ONCE:,} objects.")])
+    if len(body) > AT_ONCE:
+        raise RowErrors([row_error(None, None, f"{len(body):,} rows; at most {AT_ONCE:,} are taken at once.")])
+    serializer = kind.serializer(data=body, many=True)
+    serializer.is_valid(raise_exception=True)
+    return serializer.validated_data
+
+
+def _at(row: Mapping[str, Any], path: str) -> Any:
+    for name in path.split("."):
+        row = row[name]
+    return row
+
+
+def _refuse_repeats(kind: Kind, keys: Sequence[tuple]) -> None:
+    seen: dict[tuple, int] = {}
+    errors = []
+    for number, key in enumerate(keys, 1):
+        if key in seen:
+            errors.append(row_error(number, _field(kind), f"The same as in row {seen[key]}."))
+        seen.setdefault(key, number)
+    if errors:
+        raise RowErrors(errors)
+
+
+def _refuse_changes(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+    errors = []
+    for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1):
+        row = there.get(key)
+        if row is None:
+            continue
+        changed = [name for name, value in columns.items() if getattr(row, name) != value]
+        if changed:
+            message = (
+                f"It is there already with another {', '.join(changed)}; rows are added, never changed, over REST."
+            )
+            errors.append(row_error(number, _field(kind), message))
+    if errors:
+        raise RowErrors(errors, 409)
+
+
+def _refuse_new_images(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+    errors = [
+        row_error(number, "media", "An image is imported in a zip; over REST only one that is there is sent back.")
+        for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1)
+        if key not in there and columns.get("media")
+    ]
+    if errors:
+        raise RowErrors(errors)
+
+
+def _field(kind: Kind) -> str:
+    return kind.key[0].partition(".")[0]
+
+
+# Each kind with what is its own
+
+
+def _all_columns(model, row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    defaults = model()
+    return {name: row.get(name, getattr(defaults, name)) for name in names}
+
+
+def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
+    names = {name_key(name): name for name in System.objects.filter(study=study).values_list("name", flat=True)}
+    errors = []
+    for number, row in enumerate(rows, 1):
+        alike = names.setdefault(name_key(row["name"]), row["name"])
+        if alike != row["name"]:
+            errors.append(row_error(number, "name", f"“{alike}” differs from it only in case, width or blanks."))
+    if errors:
+        raise RowErrors(errors)
+    return [{"study": study, **_all_columns(System, row, ("name", "is_human", "reference"))} for row in rows]
+
+
+def _prepared_prompts(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
+    names = ("key", "text", "source", "domain", "language", "attributes")
+    return [{"study": study, **_all_columns(Prompt, row, names)} for row in rows]
+
+
+def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
+    systems = {system.name: system for system in System.objects.filter(study=study)}
+    wanted = {row["prompt"]["key"] for row in rows}
+    prompts = {prompt.key: prompt for prompt in Prompt.objects.filter(study=study, key__in=wanted)}
+    errors, prepared = [], []
+    for number, row in enumerate(rows, 1):
+        system, prompt = row["system"]["name"], row["prompt"]["key"]
+        if system not in systems:
+            errors.append(row_error(number, "system", f"The study has no system “{system}”."))
+        if prompt not in prompts:
+            errors.append(row_error(number, "prompt", f"The study has no prompt “{prompt}”."))
+        names = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
+        columns = {"system": systems.get(system), "prompt": prompts.get(prompt), **_all_columns(Output, row, names)}
+        prepared.append(columns)
+    if errors:
+        raise RowErrors(errors)
+    return prepared
+
+
+def _stored_outputs(study: Study, prepared: Sequence[dict]) -> dict[tuple, Output]:
+    found = Output.objects.filter(
+        system__in={row["system"].pk for row in prepared}, prompt__in={row["prompt"].pk for row in prepared}
+    ).select_related("system", "prompt")
+    return {(output.system.name, output.prompt.key, output.sample): output for output in found}
+
+
+SYSTEMS = Kind(
+    "systems", SystemSerializer, ("name",), _prepared_systems,
+    lambda study, rows: {(s.name,): s for s in System.objects.filter(study=study).select_related("study")}, System,
+)  # fmt: skip
+PROMPTS = Kind(
+    "prompts", PromptSerializer, ("key",), _prepared_prompts,
+    lambda study, rows: {
+        (p.key,): p
+        for p in Prompt.objects.filter(study=study, key__in=[row["key"] for row in rows]).select_related("study")
+    },
+    Prompt,
+)  # fmt: skip
+OUTPUTS = Kind(
+    "outputs", OutputSerializer, ("system.name", "prompt.key", "sample"), _prepared_outputs, _stored_outputs, Output
+)

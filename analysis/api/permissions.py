@@ -1,0 +1,57 @@
+"""Who is let in over REST, how often, and never to the outcomes of a study that still collects. What a role may is in studies.access."""
+
+import time
+
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.settings import api_settings
+from rest_framework.throttling import BaseThrottle
+
+from analysis.models import ApiToken
+from studies.access import check_scope
+from studies.models import Study
+from studies.services.limits import is_over
+
+NEVER_OUTCOMES = frozenset({"test", "robot"})
+
+
+class IsResearcher(BasePermission):
+    """Somebody who is known; and a token for reading only reads."""
+
+    def has_permission(self, request, view):
+        if not request.user or not request.user.is_authenticated:
+            return False
+        if token := token_of(request):
+            check_scope(token, changes=request.method not in SAFE_METHODS)
+        return True
+
+
+def token_of(request) -> ApiToken | None:
+    """The token by which a program speaks; None in a browser's session."""
+    return request.auth if isinstance(request.auth, ApiToken) else None
+
+
+def check_outcomes(study: Study, origins) -> None:
+    """Refuse answers by system while the study is blind."""
+    if not study.is_blind or set(origins) <= NEVER_OUTCOMES:
+        return
+    raise PermissionDenied(
+        "The study still collects: answers by system are hidden until it is closed or unblinded. "
+        "Assignments and progress can be read, and answers of origin test or robot."
+    )
+
+
+class TokenThrottle(BaseThrottle):
+    """So many requests a minute and token (or user), counted in the shared cache."""
+
+    def allow_request(self, request, view):
+        scope = getattr(view, "throttle_scope", "api")
+        who = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
+        return not is_over(f"api:{scope}:{who}", limit_of(scope))
+
+    def wait(self):
+        return 60 - time.time() % 60
+
+
+def limit_of(scope: str) -> int:
+    return int(api_settings.DEFAULT_THROTTLE_RATES[scope].partition("/")[0])

@@ -1,0 +1,105 @@
+"""Tokens of the REST interface: made once, shown once, kept as a hash."""
+
+import hmac
+import re
+import secrets
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+
+from analysis.models import ApiToken
+from studies import audit
+from studies.access import Action, check, check_own
+from studies.models import Study
+
+# By this word scanners of leaked secrets know a token; 256 random bits follow.
+PREFIX = "heval_"
+_FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
+USE_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+@transaction.atomic
+def create_token(
+    user, name: str, *, scope: str = ApiToken.Scope.READ, study: Study | None = None, expires_at: datetime | None = None
+) -> tuple[ApiToken, str]:
+    """A new token: the row, and the text that is shown this once."""
+    if study is not None:
+        check(user, Action.BIND, study)
+    raw = PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
+    )
+    audit.record("make token", study=study, by=user, token=token.pk, name=name, scope=scope)
+    return token, raw
+
+
+@transaction.atomic
+def revoke_token(token: ApiToken, by) -> bool:
+    """End a token, at once and for good. Whether it was valid until now."""
+    check_own(by, token.user_id)
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
+        audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
+        return True
+    return False
+
+
+def _hash(raw: bytes) -> str:
+    return sha256(raw).hexdigest()
+
+
+class TokenAuthentication(BaseAuthentication):
+    """``Authorization: Token <token>``. Whatever is wrong with it, the answer is the same."""
+
+    def authenticate(self, request):
+        header = get_authorization_header(request)
+        if not header:
+            return None
+        token = _token_of(header)
+        if token is None:
+            raise AuthenticationFailed
+        _note_use(token)
+        return token.user, token
+
+    def authenticate_header(self, request):
+        return "Token"
+
+
+def _token_of(header: bytes) -> ApiToken | None:
+    scheme, _, raw = header.partition(b" ")
+    if scheme.lower() != b"token" or not _FORM.fullmatch(raw):
+        return None
+    hashed = _hash(raw)
+    token = ApiToken.objects.select_related("user").filter(hash=hashed).first()
+    if token is None or not hmac.compare_digest(token.hash, hashed):
+        return None
+    is_over = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= timezone.now())
+    return None if is_over or not token.user.is_active else token
+
+
+def _note_use(token: ApiToken) -> None:
+    now = timezone.now()
+    if token.used_at is None or now - token.used_at >= USE_WRITTEN_EVERY:
+        stale = Q(used_at=None) | Q(used_at__lte=now - USE_WRITTEN_EVERY)
+        ApiToken.objects.filter(stale, pk=token.pk).update(used_at=Now())
+
+
+class TokenScheme(OpenApiAuthenticationExtension):
+    """How the published description names it."""
+
+    target_class = TokenAuthentication
+    name = "token"
+
+    def get_security_definition(self, auto_schema):
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "Token, a blank, 43 characters",
+        }

@@ -1,0 +1,391 @@
+"""Exports: the flat rows as CSV and JSON lines, streamed from one moment of the database in constant memory.
+
+The same data give the same bytes, on either database. CSV guards texts that a spreadsheet would run as formulas (an apostrophe
+in front; ``raw`` leaves it out); JSON lines lose nothing and end in a line that counts and hashes what came before it.
+"""
+
+import csv
+import json
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import islice
+from typing import Any
+
+from django.db import connections
+from django.db.models import Q, QuerySet
+
+from annotators.models import Assignment, Response
+from studies.stimuli.spreadsheet import guarded
+
+from .codings import CODINGS, coding_rows, codings_of
+from .flat import (
+    ANSWER,
+    ASSIGNMENTS,
+    PAGE,
+    RESPONSES,
+    WHO,
+    Column,
+    Seat,
+    Selection,
+    answers,
+    answers_of,
+    compiled,
+    moment,
+    problems_in,
+    raw_rows,
+    seats,
+    seats_of,
+)
+from .shown_outputs import ITEMS, item_rows, items_of
+from .snapshot import AT_ONCE, snapshot
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "responses": RESPONSES, "assignments": ASSIGNMENTS, "codings": CODINGS, "items": ITEMS,
+}  # fmt: skip
+# Which people are asked for: an item is the same whoever answered it.
+OF_PEOPLE = frozenset({"responses", "assignments", "codings"})
+# What tells of outcomes, and is hidden while a study collects.
+OUTCOMES = frozenset({"responses", "codings"})
+LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
+# Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
+_AS_JSON = (
+    "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
+)
+_AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
+    ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
+
+    is_json: bool
+    is_guarded: bool
+    cells: Callable[[Sequence[Column], Sequence[Any]], bytes]
+    rest: Callable[[Iterable[tuple]], list[bytes]]
+    copy: str
+
+
+_QUOTED = re.compile('[,"\\r\\n]')
+
+
+def _csv_cell(cell: Any, is_guarded: bool) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "1" if cell else "0"
+    if not isinstance(cell, str):
+        return str(cell)
+    if is_guarded:
+        cell = guarded(cell)
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+
+
+def _csv_cells(is_guarded: bool):
+    def cells_as_csv(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+        return ",".join([_csv_cell(cell, is_guarded) for cell in cells]).encode()
+
+    return cells_as_csv
+
+
+class _CsvLines(list):
+    """What a csv writer writes to: one line a call. Its line end is \\n\\r so that it quotes both; one is kept."""
+
+    def write(self, line: str) -> None:
+        self.append(line[:-1].encode())
+
+
+def _csv_rest(rows: Iterable[tuple]) -> list[bytes]:
+    lines = _CsvLines()
+    csv.writer(lines, lineterminator="\n\r").writerows(rows)
+    return lines
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+    return _json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
+
+
+_ANSWER_NAMES = [column.name for column in ANSWER]
+
+
+def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
+    return [
+        (_json(dict(zip(_ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode() for row in rows
+    ]
+
+
+JSONL = Format(True, False, _json_cells, _json_rest, _AS_JSON)
+CSV = Format(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
+RAW_CSV = Format(False, False, _csv_cells(False), _csv_rest, _AS_CSV)
+
+
+def _copied_lines(form: Format, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+    sql, params = compiled(answers(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
+    names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in _ANSWER_NAMES)])
+    # The driver's own cursor: only that takes parameters for COPY.
+    with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
+        for line in copy:
+            yield bytes(line).split(b",", 2)
+
+
+def _fetched_lines(form: Format, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+    sql, params = compiled(answers(responses, guarded=form.is_guarded))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        while rows := cursor.fetchmany(5000):
+            for row, line in zip(rows, form.rest(row[2:] for row in rows), strict=True):
+                yield row[0], row[1], line
+
+
+def _answer_lines(form: Format, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+    """(assignment, time, the rest of the row) of each answer in stable order; ``_key`` and ``_time`` read the first two."""
+    connection = connections["default"]
+    lines = _copied_lines if connection.vendor == "postgresql" else _fetched_lines
+    return lines(form, connection, responses)
+
+
+def _key(cell: Any, form: Format) -> int:
+    """The assignment of a row, as the database gave it: a number, or bytes of COPY (in JSON with the name before it)."""
+    return cell if isinstance(cell, int) else int(cell.partition(b":")[2] if form.is_json else cell)
+
+
+def _time(cell: Any, form: Format) -> Any:
+    if not isinstance(cell, bytes):
+        return moment(cell)
+    return moment((cell.partition(b":")[2].strip(b'"') if form.is_json else cell).decode())
+
+
+def response_lines(form: Format, selection: Selection) -> Iterator[bytes]:
+    """Every answer of the selection as a line."""
+    opening = b"{" if form.is_json else b""
+    for some in seats(selection):
+        by_pk: dict[int, Seat] = {seat.pk: seat for seat in some}
+        now = time = None
+        who = page = b""
+        for assignment, received, rest in _answer_lines(form, answers_of(selection, some)):
+            if assignment != now:
+                now, page, seat = assignment, b"", by_pk[_key(assignment, form)]
+                who = opening + form.cells(WHO, seat.who) + b","
+            if received != time or not page:
+                time = received
+                page = who + form.cells(PAGE, seat.page_at(_time(received, form))) + b","
+            yield page + rest
+
+
+def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
+    """Every assignment of the selection: cells in the order of ASSIGNMENTS."""
+    for some in seats(selection):
+        for seat in some:
+            yield (*seat.who, *seat.times)
+
+
+def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
+    """How a table whose rows are made in Python becomes lines."""
+
+    def lines(form: Format, selection: Selection) -> Iterator[bytes]:
+        opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
+        for cells in rows_of(selection):
+            yield opening + form.cells(columns, cells) + end
+
+    return lines
+
+
+LINES = {
+    "responses": response_lines, "assignments": _lines_of(ASSIGNMENTS, assignment_rows), "codings": _lines_of(CODINGS, coding_rows),
+    "items": _lines_of(ITEMS, item_rows),
+}  # fmt: skip
+
+
+def count_of(name: str, selection: Selection) -> int:
+    """How many rows an export has."""
+    rows = {
+        "responses": selection.responses, "assignments": selection.assignments, "codings": codings_of(selection),
+        "items": items_of(selection),
+    }  # fmt: skip
+    return rows[name].count()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What went out so far: rows, bytes, and their hash."""
+
+    rows: int = 0
+    size: int = 0
+    digest: Any = field(default_factory=sha256)
+    is_hashed: bool = True
+
+    @property
+    def sha256(self) -> str:
+        return self.digest.hexdigest()
+
+    def blocks(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines in blocks, counted and hashed."""
+        lines = iter(lines)
+        while some := list(islice(lines, LINES_AT_ONCE)):
+            self.rows += len(some)
+            yield self.take(b"".join(some))
+
+    def take(self, block: bytes) -> bytes:
+        if self.is_hashed:
+            self.digest.update(block)
+        self.size += len(block)
+        return block
+
+
+def csv_blocks(name: str, selection: Selection, *, raw: bool = False, tally: Tally | None = None) -> Iterator[bytes]:
+    """A table as CSV: UTF-8, a header, \\n at the end of lines, empty for what is not there."""
+    tally = tally or Tally(is_hashed=False)
+    yield tally.take((",".join(column.name for column in TABLES[name]) + "\n").encode())
+    yield from tally.blocks(LINES[name](RAW_CSV if raw else CSV, selection))
+
+
+def jsonl_blocks(name: str, selection: Selection, *, tally: Tally | None = None) -> Iterator[bytes]:
+    """A table as JSON lines. The last line tells that it is the end: rows, the hash of all bytes before, damaged cells."""
+    tally = tally or Tally()
+    yield from tally.blocks(LINES[name](JSONL, selection))
+    n, problems = problems_in(selection) if name == "responses" else (0, [])
+    end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
+    yield tally.take((_json(end) + "\n").encode())
+
+
+BLOCKS = {"csv": csv_blocks, "jsonl": jsonl_blocks}
+
+
+# Streaming
+
+
+class TooMany(Exception):
+    """Other exports are running in this process."""
+
+
+_places = threading.BoundedSemaphore(AT_ONCE)
+
+
+class Stream:
+    """Blocks made within a snapshot that lasts as long as the stream.
+
+    Between two blocks the thread's connection is the usual one: what runs there (a session being saved, another request of the
+    same thread) must neither see the snapshot nor be refused writing. Raises TooMany at once rather than let a thread wait that
+    annotators need. ``prepare`` is called within the snapshot and its result kept in ``prepared``.
+    """
+
+    def __init__(self, blocks: Callable[[], Iterator[bytes]], prepare: Callable[[], Any] = lambda: None):
+        if not _places.acquire(blocking=False):
+            raise TooMany
+        self._stack = ExitStack()
+        self._stack.callback(_places.release)
+        usual = connections["default"]
+        try:
+            self._stack.enter_context(snapshot())
+            self._reader = connections["default"]
+            self.prepared = prepare()
+            self._blocks = blocks()
+        except BaseException:
+            self._stack.close()
+            raise
+        finally:
+            connections["default"] = usual
+
+    @contextmanager
+    def _reading(self):
+        usual = connections["default"]
+        connections["default"] = self._reader
+        try:
+            yield
+        finally:
+            connections["default"] = usual
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            with self._reading():
+                return next(self._blocks)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the snapshot, however far the stream was read."""
+        with self._reading():
+            if blocks := getattr(self, "_blocks", None):
+                blocks.close()
+            self._stack.close()
+
+    def __del__(self) -> None:
+        # What comes between the view and the server may fail and answer something else: nobody closes the stream then.
+        if hasattr(self, "_reader"):
+            self.close()
+
+
+def stream(name: str, form: str, selection: Selection, *, raw: bool = False) -> Stream:
+    """A table as a stream; ``prepared`` is its number of rows."""
+    options = {"raw": raw} if form == "csv" else {}
+    return Stream(lambda: BLOCKS[form](name, selection, **options), lambda: count_of(name, selection))
+
+
+def sha256_of(name: str, form: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
+    """The hash of the whole export and its number of rows, as of now."""
+    tally = Tally()
+    options = {"raw": raw} if form == "csv" else {}
+    for _ in Stream(lambda: BLOCKS[form](name, selection, tally=tally, **options)):
+        pass
+    return tally.sha256, tally.rows
+
+
+# A page of rows, for lists
+
+
+def page_of_assignments(assignments: QuerySet, study, after: int, size: int) -> list[tuple[int, dict[str, Any]]]:
+    """The next assignments after this key: (key, row)."""
+    ids = list(assignments.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
+    names = [column.name for column in ASSIGNMENTS]
+    found = seats_of(study, assignments.model.objects.filter(pk__in=ids))
+    return [(seat.pk, dict(zip(names, (*seat.who, *seat.times), strict=True))) for seat in found]
+
+
+def page_of_responses(
+    responses: QuerySet, study, after: tuple[int, int], size: int
+) -> list[tuple[tuple[int, int], dict]]:
+    """The next answers after this key, in the order of the exports: (key, row)."""
+    keys = list(_after(responses, *after).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
+    rows = raw_rows(answers(Response.objects.filter(pk__in=[pk for _, pk in keys]), guarded=False))
+    seats_here = {seat.pk: seat for seat in seats_of(study, _assignments(keys))}
+    names = [column.name for column in RESPONSES]
+    page = []
+    for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
+        seat = seats_here[assignment]
+        cells = (*seat.who, *seat.page_at(moment(received)), *map(plain, rest[:-1]), bool(rest[-1]))
+        page.append((key, dict(zip(names, cells, strict=True))))
+    return page
+
+
+def _after(responses: QuerySet, assignment: int, pk: int) -> QuerySet:
+    # The first condition is implied by the second; it is there for the index.
+    return responses.filter(assignment_id__gte=assignment).filter(
+        Q(assignment_id__gt=assignment) | Q(assignment_id=assignment, pk__gt=pk)
+    )
+
+
+def _assignments(keys: Sequence[tuple[int, int]]) -> QuerySet:
+    return Assignment.objects.filter(pk__in={assignment for assignment, _ in keys})
+
+
+def plain(cell: Any) -> Any:
+    """A cell as JSON has it: PostgreSQL gives decimals."""
+    if cell is None or isinstance(cell, str | int):
+        return cell
+    number = float(cell)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,306 @@
+"""From rows to DataFrames: the one place. Each frame is one query; numbers in it lie in 0..1, whatever scale was shown.
+
+A damaged row never stops a frame: what cannot be read becomes missing and is listed in ``Frame.problems``. Assignments
+that were withdrawn are left out, erased values are missing.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count, F, OuterRef, Q, Subquery, Sum, TextField
+from django.db.models.functions import Cast
+
+from annotators.models import Assignment, Response
+from annotators.recruitment.channels import REGISTRY as CHANNELS
+from studies.models import Question, Study
+from studies.protocols.base.scales import ScaleSpec, read_scale
+
+from .flat import pseudonym
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ORIGINS = tuple(Assignment.Origin.values)
+# Kinds of scale whose answers lie between two ends; of the others 0 and 1 are stored as they are.
+RANGED = frozenset({"percent", "likert", "continuous", "number"})
+# column of the frame: path from Response
+RESPONSE_COLUMNS = {
+    "assignment": "assignment_id",
+    "annotator": "assignment__annotator__code",
+    "ordinal": "assignment__ordinal",
+    "batch": "assignment__batch__number",
+    "arm": "assignment__batch__arm__name",
+    "condition": "assignment__batch__arm__condition",
+    "origin": "assignment__origin",
+    "trust": "assignment__trust",
+    "is_late": "assignment__is_late",
+    "is_submitted": "assignment__submitted_at",
+    "design_version": "assignment__design__version",
+    "section": "question__section__position",
+    "protocol": "question__section__protocol",
+    "purpose": "question__section__purpose",
+    "m": "question__section__m",
+    "question": "question__key",
+    "question_id": "question_id",
+    "criterion": "question__criterion",
+    "x": "question__x__name",
+    "y": "question__y__name",
+    "item_section": "item__section__position",
+    "item": "item__number",
+    "kind": "item__kind",
+    "prompt": "item__prompt__key",
+    "domain": "item__prompt__domain",
+    "system": "exposure__output__system__name",
+    "sample": "exposure__output__sample",
+    "chosen_system": "chosen__output__system__name",
+    "label": "label",
+    "position": "position",
+    "slot": "slot",
+    "part": "part",
+    "value": "value_text",
+    "choice": "choice",
+    "text": "text",
+    "skip_reason": "skip_reason",
+    "received_at": "received_text",
+    "is_erased": "erased_text",
+    "id": "pk",
+}
+ORDER = ["annotator", "section", "prompt", "item", "system", "x", "y", "question", "slot", "id"]
+ASSIGNMENT_COLUMNS = {
+    "assignment": "pk",
+    "annotator": "annotator__code",
+    "batch": "batch__number",
+    "arm": "batch__arm__name",
+    "condition": "batch__arm__condition",
+    "ordinal": "ordinal",
+    "origin": "origin",
+    "trust": "trust",
+    "channel": "recruitment__channel",
+    "design_version": "design__version",
+    "claimed_at": "claimed_text",
+    "started_at": "started_text",
+    "submitted_at": "submitted_text",
+    "released_at": "released_text",
+    "released_reason": "released_reason",
+    "is_late": "is_late",
+    "queue_number": "queue_number",
+    "pages": "pages",
+    "unseen_pages": "unseen_pages",
+    "active_seconds": "active_seconds",
+    "first_asked": "first_asked",
+}
+MAX_PROBLEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What was read: rows, the first of the problems that were met, and how many there were. ``n_withdrawn``: assignments left out
+    because the annotator withdrew."""
+
+    rows: "DataFrame"
+    problems: Sequence[dict[str, Any]] = ()
+    n_problems: int = 0
+    n_withdrawn: int = 0
+
+
+def responses_frame(
+    study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = ("live", "training", "screening")
+) -> Frame:
+    """Every answer as a row: what it is about, what was said, on 0..1, and when. Sorted the same way on every database.
+
+    ``asked_first`` says of a directed question whether it came before its reverse. The problems are rows that hold what no page could
+    have stored. Raises ValueError for an unknown origin.
+    """
+    import pandas as pd
+
+    origins = checked_origins(origins)
+    rows = (
+        Response.objects.filter(
+            assignment__study=study,
+            assignment__origin__in=origins,
+            assignment__withdrawn_at=None,
+            question__section__study=study,
+            question__section__purpose__in=list(purposes),
+        )
+        # As text: SQLite may hold anything, and a converter that raises would lose all the other rows.
+        .annotate(
+            value_text=Cast("value", TextField()),
+            received_text=Cast("received_at", TextField()),
+            erased_text=Cast("erased_at", TextField()),
+            submitted_text=Cast("assignment__submitted_at", TextField()),
+        )
+    )
+    paths = ["submitted_text" if name == "is_submitted" else path for name, path in RESPONSE_COLUMNS.items()]
+    frame = pd.DataFrame.from_records(list(rows.values_list(*paths)), columns=list(RESPONSE_COLUMNS))
+    problems: list[dict[str, Any]] = []
+    names = {code: pseudonym(study, code) for code in frame["annotator"].unique()}
+    frame["annotator"] = frame["annotator"].map(names).astype("object")
+    frame["is_submitted"] = frame["is_submitted"].notna()
+    frame["is_erased"] = frame["is_erased"].notna()
+    frame["is_late"] = frame["is_late"].astype(bool)
+    frame["value"] = _values(frame, scales_of(study, problems), problems)
+    frame["received_at"] = _times(frame["received_at"], "received_at", frame["id"], problems)
+    frame["item"] = [
+        None if number is None or number != number else f"s{int(section)}.{int(number)}"
+        for section, number in zip(frame["item_section"], frame["item"], strict=True)
+    ]
+    frame = frame.drop(columns=["item_section", "question_id"])
+    frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
+    frame["asked_first"] = _asked_first(frame)
+    problems += _strays(study, origins)
+    return Frame(frame, problems[:MAX_PROBLEMS], len(problems))
+
+
+def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame:
+    """Every assignment as a row: where it stands, its times, its seconds, why it was released, what it was asked first.
+
+    ``seconds`` is from start to submission (missing where answers were imported: nobody saw the work), ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
+    out and counted.
+    """
+    import pandas as pd
+
+    origins = checked_origins(origins)
+    mine = Assignment.objects.filter(study=study, origin__in=origins)
+    first = Response.objects.filter(assignment=OuterRef("pk"), question__x__isnull=False).order_by("position", "pk")
+    rows = mine.filter(withdrawn_at=None).annotate(
+        claimed_text=Cast("claimed_at", TextField()),
+        started_text=Cast("started_at", TextField()),
+        submitted_text=Cast("submitted_at", TextField()),
+        released_text=Cast("released_at", TextField()),
+        pages=Count("visits", filter=Q(visits__recorded_at__isnull=False)),
+        unseen_pages=Count("visits", filter=Q(visits__recorded_at__isnull=False, visits__unseen__gt="")),
+        active_seconds=Sum("visits__active_seconds"),
+        first_asked=Subquery(first.values("question__key")[:1]),
+    )
+    frame = pd.DataFrame.from_records(
+        list(rows.values_list(*ASSIGNMENT_COLUMNS.values())), columns=list(ASSIGNMENT_COLUMNS)
+    )
+    problems: list[dict[str, Any]] = []
+    names = {code: pseudonym(study, code) for code in frame["annotator"].unique()}
+    frame["annotator"] = frame["annotator"].map(names).astype("object")
+    for name in ("claimed_at", "started_at", "submitted_at", "released_at"):
+        frame[name] = _times(frame[name], name, frame["assignment"], problems)
+    frame["seconds"] = (frame["submitted_at"] - frame["started_at"]).dt.total_seconds()
+    frame.loc[frame["origin"] == Assignment.Origin.IMPORTED, "seconds"] = math.nan
+    frame["is_submitted"] = frame["submitted_at"].notna()
+    frame["is_late"] = frame["is_late"].astype(bool)
+    open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]
+    frame["is_identified"] = ~frame["channel"].isin(open_links)
+    frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
+    n_withdrawn = mine.filter(withdrawn_at__isnull=False).count()
+    return Frame(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
+
+
+def data_sha256(frame: "DataFrame") -> str:
+    """The hash of a frame's rows: of its sorted canonical CSV, without the database's own numbers."""
+    from analysis.stats.seeds import rows_sha256
+
+    kept = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
+    kept = kept[sorted(kept.columns)]
+    columns = [_plain_column(kept[name]) for name in kept.columns]
+    return rows_sha256([list(kept.columns), *(list(row) for row in zip(*columns, strict=True))])
+
+
+def checked_origins(origins: Iterable[str]) -> list[str]:
+    """The origins, in the order of the model. Raises ValueError, naming the one that is none."""
+    wanted = set(origins)
+    if unknown := wanted - set(ORIGINS):
+        raise ValueError(f"origins: {sorted(unknown)[0]!r} is none of {', '.join(ORIGINS)}")
+    return [origin for origin in ORIGINS if origin in wanted]
+
+
+def scales_of(study: Study, problems: list[dict[str, Any]] | None = None) -> dict[int, ScaleSpec]:
+    """The scale of every question of a study, by the question's id; one that cannot be read is listed among the problems."""
+    scales = {}
+    for pk, key, stored in Question.objects.filter(section__study=study).values_list(
+        "pk", "key", Cast("scale", TextField())
+    ):
+        try:
+            scales[pk] = read_scale(json.loads(stored))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if problems is not None:
+                problems.append({"row": f"question {key}", "column": "scale", "text": f"unreadable: {error}"[:200]})
+    return scales
+
+
+def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dict[str, Any]]) -> list[float]:
+    """The stored values on 0..1, NaN where there is none or where it could not have been given on its scale."""
+    ends = {
+        pk: (float(scale.minimum), float(scale.maximum)) if scale.kind in RANGED else (0.0, 1.0)
+        for pk, scale in scales.items()
+    }
+    values = []
+    for row, question, stored in zip(frame["id"], frame["question_id"], frame["value"], strict=True):
+        if stored is None or stored != stored:
+            values.append(math.nan)
+            continue
+        low, high = ends.get(question, (math.nan, math.nan))
+        try:
+            number = float(stored)
+        except ValueError:
+            number = math.nan
+        if low <= number <= high:
+            values.append((number - low) / (high - low))
+        else:
+            values.append(math.nan)
+            why = "no scale can be read" if low != low else f"outside {low:g}..{high:g}"
+            problems.append({"row": f"response {row}", "column": "value", "text": f"{str(stored)[:40]!r}: {why}"})
+    return values
+
+
+def _times(column: Sequence[Any], name: str, rows: Sequence[Any], problems: list[dict[str, Any]]) -> Any:
+    import pandas as pd
+
+    parsed: list[datetime | None] = []
+    for row, stored in zip(rows, column, strict=True):
+        moment = None
+        if stored is not None and stored == stored:
+            try:
+                moment = datetime.fromisoformat(str(stored))
+            except ValueError:
+                problems.append({"row": f"row {row}", "column": name, "text": f"{str(stored)[:40]!r} is no time"})
+        parsed.append(moment)
+    return pd.to_datetime(
+        pd.Series(parsed, dtype="object", index=getattr(column, "index", None)), utc=True, errors="coerce"
+    )
+
+
+def _asked_first(frame: "DataFrame") -> list[bool | None]:
+    """Whether a directed question came before its reverse on the same person's page; None where there is no reverse."""
+    places: dict[tuple, float] = {}
+    keys = []
+    columns = (frame[name] for name in ("assignment", "section", "criterion", "x", "y", "position"))
+    for assignment, section, criterion, x, y, position in zip(*columns, strict=True):
+        is_directed = isinstance(x, str) and isinstance(y, str) and position == position and position is not None
+        keys.append((assignment, section, criterion, x, y) if is_directed else None)
+        if is_directed:
+            places[assignment, section, criterion, x, y] = position
+    first: list[bool | None] = []
+    for key in keys:
+        reverse = None if key is None else places.get((*key[:3], key[4], key[3]))
+        first.append(None if key is None or reverse is None else places[key] < reverse)
+    return first
+
+
+def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
+    """Answers that hang on a question or an item of no section of this study: no page of ours stores them."""
+    own = Question.objects.filter(section__study=study)
+    strays = (
+        Response.objects.filter(assignment__study=study, assignment__origin__in=origins)
+        .filter(~Q(question__in=own) | (Q(item__isnull=False) & ~Q(item__study=F("assignment__study"))))
+        .order_by("pk")
+        .values_list("pk", "question_id")[:MAX_PROBLEMS]
+    )
+    text = "about a question or an item that this study does not have; left out"
+    return [{"row": f"response {pk}", "column": "question", "text": f"{question}: {text}"} for pk, question in strays]
+
+
+def _plain_column(column: Any) -> list[Any]:
+    """Values that a CSV writes the same way everywhere: '' for what is missing, times as ISO 8601 in UTC."""
+    if str(column.dtype).startswith("datetime64"):
+        return ["" if value != value else value.isoformat() for value in column]
+    return ["" if value is None or value != value else value for value in column.tolist()]

@@ -1,0 +1,128 @@
+"""Parquet, with the optional extra. pyarrow brings numpy with it, so files are made by jobs and by the command line alone."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+
+from studies.models import Job
+from studies.services import jobs
+
+from .codings import coding_rows
+from .exports import TABLES, assignment_rows, count_of
+from .flat import Selection, answers, answers_of, compiled, moment, seats
+from .shown_outputs import item_rows
+from .snapshot import snapshot
+
+NOT_INSTALLED = "Parquet needs an optional package. Install it where heval is, with: pip install 'pyarrow>=22'"
+ROWS_AT_ONCE = 20_000
+KEPT_SECONDS = 7 * 24 * 3600
+
+
+class NotInstalled(Exception):
+    """The extra is not there; the message says how to get it."""
+
+
+def is_installed() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+def write_parquet(name: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
+    """Write a table into a file; gives its number of rows. Must be called within a snapshot."""
+    if not is_installed():
+        raise NotInstalled(NOT_INSTALLED)
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    types = {
+        "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }  # fmt: skip
+    columns = TABLES[name]
+    schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
+    total, done = count_of(name, selection), 0
+    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_rows}[name](
+        selection
+    )
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while some := list(islice(rows, ROWS_AT_ONCE)):
+            cells = zip(*some, strict=True)
+            arrays = [
+                pa.array(_cells(column.type, values), field.type)
+                for column, values, field in zip(columns, cells, schema, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            done += len(some)
+            progress(done, total, "Writing rows")
+    return done
+
+
+def _cells(kind: str, values: tuple) -> list[Any]:
+    if kind == "time":
+        return [moment(value) for value in values]
+    if kind == "number":
+        return [None if value is None else float(value) for value in values]
+    return [bool(value) for value in values] if kind == "boolean" else list(values)
+
+
+def _responses(selection: Selection) -> Iterator[tuple]:
+    for some in seats(selection):
+        by_pk = {seat.pk: seat for seat in some}
+        sql, params = compiled(answers(answers_of(selection, some), guarded=False))
+        now: tuple = ()
+        start: tuple = ()
+        with connections["default"].cursor() as cursor:
+            cursor.execute(sql, params)
+            while fetched := cursor.fetchmany(5000):
+                for assignment, received, *rest in fetched:
+                    if (assignment, received) != now:
+                        now, seat = (assignment, received), by_pk[assignment]
+                        start = (*seat.who, *seat.page_at(moment(received)))
+                    yield (*start, *rest)
+
+
+# As a job
+
+
+def folder() -> Path:
+    path = Path(settings.MEDIA_ROOT) / "exports"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def file_of(job: Job) -> Path | None:
+    """The file that a finished job made; None when it was cleared away."""
+    path = folder() / f"{job.code}.parquet"
+    return path if path.is_file() else None
+
+
+@jobs.register("export", readable=(NotInstalled,))
+def export(job: Job, progress: jobs.Progress) -> dict[str, Any]:
+    """Make the file, then put it in its place in one step: a job that is run again finds nothing half done."""
+    _clear_old()
+    arguments = job.arguments
+    selection = Selection(job.study, tuple(arguments["origins"]), arguments.get("withdrawn", False))
+    handle, temporary = tempfile.mkstemp(dir=folder(), suffix=".part")
+    os.close(handle)
+    try:
+        progress(0, 0, "Reading")
+        with snapshot():
+            rows = write_parquet(arguments["table"], selection, temporary)
+        os.replace(temporary, folder() / f"{job.code}.parquet")
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return {"rows": rows, "table": arguments["table"], "format": "parquet"}
+
+
+def _clear_old() -> None:
+    oldest = time.time() - KEPT_SECONDS
+    for path in folder().iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""Figures of a report as data: the rows of numbers that stand under each. ``analysis.report.plots`` draws them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from .cells import ends
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+
+class Figure(TypedDict):
+    name: str
+    title: str
+    description: str
+    axis: str
+    reference: float | None
+    limits: list[float] | None
+    kind: str  # intervals | bars
+    rows: list[Mapping[str, Any]]
+
+
+def figure(
+    name: str,
+    title: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    description: str,
+    axis: str,
+    reference: float | None = None,
+    limits: list[float] | None = None,
+    kind: str = "intervals",
+) -> Figure:
+    """``rows``: see ``point``; those without an estimate are left out. ``limits``: of the axis, where not as the rows need."""
+    return {
+        "name": name,
+        "title": title,
+        "description": description,
+        "axis": axis,
+        "reference": reference,
+        "limits": limits,
+        "kind": kind,
+        "rows": [row for row in rows if row["estimate"] is not None],
+    }
+
+
+def point(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
+    """A row of a figure of intervals."""
+    low, high = ends(estimate) or (None, None)
+    return {
+        "label": label,
+        "series": series,
+        "estimate": estimate.estimate,
+        "n": estimate.n,
+        "unit": estimate.unit,
+        "low": low,
+        "high": high,
+    }

@@ -1,0 +1,118 @@
+"""Every method's answer to every comparison of stated chances and ratings, and whether they point the same way."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import Block, apa, estimates_of
+from .cells import are_of_several_sections, ends, label, pvalue
+from .tables import Table, table
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+# What each method is called, and on which side of what its estimate speaks for x.
+METHODS = {
+    "spa.pair": ("both orders combined, t test", 0.5),
+    "spa.pair.sign_flip": ("sign flips (permutation)", 0.5),
+    "spa.pair.wilcoxon": ("Wilcoxon: symmetry about 50 %, not the mean", 0.0),
+    "spa.pair.bca": ("bootstrap (BCa)", 0.5),
+    "spa.pair.bayesian_bootstrap": ("Bayesian bootstrap: chance that the mean exceeds 50 %", 0.5),
+    "spa.pair.sign_test": ("sign test: share of annotators above 50 %", 0.5),
+    "spa.pair.tau": ("after leaving out by tau", 0.5),
+    "spa.pair.tau_symmetric": ("after leaving out by tau, both sides", 0.5),
+    "spa.pair.by_batch": ("clustered by batch", 0.5),
+    "spa.pair.equivalence": ("equivalence (two one-sided t tests)", 0.5),
+    "rating.superiority": ("ratings: probability of superiority", 0.5),
+    "rating.superiority.cluster_means": ("ratings: superiority, mean of annotators' means", 0.5),
+    "rating.superiority.equivalence": ("ratings: equivalence of superiority", 0.5),
+    "rating.sign_test": ("ratings: sign test", 0.5),
+    "rating.wilcoxon": ("ratings: Wilcoxon, symmetry about 0", 0.0),
+    "rating.cumulative_logit": ("ratings: cumulative logit (log odds ratio)", 0.0),
+    "rating.crossed_mixed": ("ratings: mixed model, annotators and prompts crossed", 0.0),
+    "rating.mean_difference": ("ratings: difference of means", 0.0),
+    "rating.mean_difference.two_way": ("ratings: difference of means, annotators and prompts as clusters", 0.0),
+    "rating.mean_difference.equivalence": ("ratings: equivalence of means", 0.0),
+    "rating.mean_difference.z": ("ratings: difference of means (standard deviations of each annotator's own)", 0.0),
+    "rating.mean_difference.cluster_means": ("ratings: difference of means, mean of annotators' means", 0.0),
+}
+# Of two systems that nobody judged side by side; those beside them have the same beginning.
+UNPAIRED = (("rating.superiority", 0.5), ("spa.pair", 0.5))
+
+
+def method_tables(blocks: Sequence[Block]) -> list[Table]:
+    """How many methods point the same way as the first, and every method with its numbers."""
+    groups = _by_comparison(blocks)
+    return [_agreement(groups), _methods(groups)]
+
+
+def _by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
+    stated = [(one, _rows(one)) for one in estimates_of(blocks, "spa.pairs")]
+    stated += [
+        (one, [_row(one, "one order, as in the paper", 0.5)]) for one in estimates_of(blocks, "spa.pairs", "paper")
+    ]
+    rated = [
+        (one, _rows(one)) for name in ("rating.superiority", "rating.difference") for one in estimates_of(blocks, name)
+    ]
+    rated += [
+        (one, [_row(one, "ratings: paired difference, as in the paper", 0.0)])
+        for one in estimates_of(blocks, "rating.difference", "paper")
+    ]
+    # One section of each protocol: its methods stand together. Several: each keeps to its own.
+    is_long = any(are_of_several_sections(one for one, _ in found) for found in (stated, rated))
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for one, rows in [*stated, *rated]:
+        groups.setdefault(label(one, is_long), []).extend(rows)
+    for rows in groups.values():
+        head = rows[0]["side"]
+        for row in rows:
+            row["agrees"] = "" if not row["side"] or not head else ("yes" if row["side"] == head else "no")
+    return groups
+
+
+def _methods(groups: dict[str, list[dict[str, Any]]]) -> Table:
+    return table(
+        "methods", "Every method",
+        "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
+        "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
+        [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows], "more",
+        "p is adjusted within its family for the first method of each kind, and as it is for the others.",
+    )  # fmt: skip
+
+
+def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
+    """For each comparison: how many methods point the same way as the first, and which do not."""
+    rows = [
+        {
+            "contrast": contrast,
+            "first": mine[0]["estimate"],
+            "same": sum(row["agrees"] == "yes" for row in mine),
+            "of": sum(row["agrees"] != "" for row in mine),
+            "other": "; ".join(row["method"] for row in mine if row["agrees"] == "no"),
+            "undefined": sum(row["agrees"] == "" for row in mine),
+        }
+        for contrast, mine in groups.items()
+    ]
+    return table(
+        "agreement", "Do the methods agree?",
+        "contrast|Comparison|text; first|Estimate of the first|number; same|Methods of the same direction|integer; of|of|integer; "
+        "undefined|Without a direction|integer; other|The other direction|text",
+        rows, "sure", "No p-value follows from this count. Each method stands under “Every method”.",
+    )  # fmt: skip
+
+
+def _rows(one: "Estimate") -> list[dict[str, Any]]:
+    return [_row(each, *_method(each.analysis)) for each in (one, *one.sensitivity)]
+
+
+def _method(analysis: str) -> tuple[str, float]:
+    if analysis in METHODS:
+        return METHODS[analysis]
+    return analysis, next((null for name, null in UNPAIRED if analysis.startswith(name)), 0.0)
+
+
+def _row(one: "Estimate", name: str, null: float) -> dict[str, Any]:
+    value = one.estimate
+    return {
+        "method": name, "estimate": value, "interval": ends(one), "level": apa.level_of(one), "p": pvalue(one), "n": one.n,
+        "unit": one.unit, "side": "" if value is None or value == null else (">" if value > null else "<"), "reason": one.reason,
+    }  # fmt: skip

@@ -1,0 +1,200 @@
+"""What a report says in words. Each sentence carries its estimate, interval, corrected p and n; none says more than its test.
+
+A p-value is never called the probability of a hypothesis, and the lack of a difference is claimed for equivalence alone.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import Block, Conclusion, apa
+from .cells import contrast_of, ends, found_direction, recovered
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+ROLES = ("primary", "secondary", "exploratory")
+
+
+def conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """A sentence for each planned comparison, primary ones first."""
+    concluding = {block.name for block in blocks if block.conclusions}
+    said = [(block.name, one) for block in blocks for one in block.conclusions if one.yields_to not in concluding]
+    sections = Counter(name for name, _ in {(name, contrast_of(one.estimate)["section"]) for name, one in said})
+    found = []
+    for name, one in sorted(said, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+        estimate, contrast = one.estimate, contrast_of(one.estimate)
+        claim, text = _said(one)
+        outcome = recovered(contrast["expected"], found_direction(estimate, one.null)) if _is_judged(estimate) else ""
+        found.append(
+            {
+                "contrast": one.name,
+                "role": contrast["role"],
+                "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
+                "text": text + _expectation(one, outcome),
+                "apa": _line(one),
+                "verdict": estimate.detail.get("verdict"),
+                "status": estimate.status,
+                "recovered": outcome,
+            }
+        )
+    return found
+
+
+def _said(one: Conclusion) -> tuple[str, str]:
+    """(what may be claimed, the numbers that it rests on)."""
+    estimate, wording, contrast = one.estimate, one.wording, contrast_of(one.estimate)
+    if estimate.estimate is None:
+        if wording.subject:
+            return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
+        return wording.open, f"Nothing can be estimated: {estimate.reason}."
+    numbers = _numbers(one)
+    if estimate.test is None:
+        claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
+        return claim, f"{numbers} No test: {estimate.reason or f'{_too_few(estimate)} for a test'}."
+    if not _is_judged(estimate):
+        return f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.", numbers + wording.ending
+    verdict = estimate.detail["verdict"]
+    margin = _margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
+    claim = wording.more if estimate.estimate > one.null else wording.less
+    if verdict == "different":
+        return claim, numbers + wording.ending
+    if verdict == "different_but_trivial":
+        return f"{claim[:-1]}, but by less than matters ({margin}).", numbers + wording.ending
+    if verdict == "equivalent":
+        return f"{wording.same} within {margin}.", numbers + wording.ending
+    if margin:
+        numbers += f" The data show neither a difference nor equivalence within {margin}."
+    else:
+        numbers += " No difference was shown, which is no evidence that there is none."
+    return wording.open, numbers + _findable(estimate, wording.kind) + wording.ending
+
+
+def _is_judged(estimate: "Estimate") -> bool:
+    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.judged``), or there is none to weigh."""
+    return estimate.test is None or "verdict" in estimate.detail
+
+
+def _margin(margin: float, kind: str) -> str:
+    if kind == "percent":
+        return f"±{apa.percent(margin)}".replace(" %", " percentage points")
+    return f"±{apa.number(margin)}"
+
+
+def _findable(estimate: "Estimate", kind: str) -> str:
+    """What such studies would have found, where the statistic reckons it."""
+    if (detectable := estimate.detail.get("detectable")) is not None:
+        printed = apa.percent if kind == "percent" else apa.number
+        return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
+    if (apart := estimate.detail.get("detectable_difference")) is not None:
+        so_many = "annotators and prompts" if is_apart(estimate) else "annotators"
+        return f" With so many {so_many} a preference {100 * apart:.0f} points from 50 % is found in 8 of 10 studies."
+    return ""
+
+
+def _numbers(one: Conclusion) -> str:
+    estimate, wording = one.estimate, one.wording
+    between = ends(estimate)
+    middle, low, high = apa.in_words(estimate.estimate, between, wording.kind)
+    text = f"{wording.before} {middle}{wording.after}"
+    text += f"; {apa.level_of(estimate)} {wording.interval} {low} to {high}" if between else ""
+    text += f"; {apa.tested(estimate.test)}" if estimate.test else ""
+    return f"{text}; {_units(estimate)}.{_apart(estimate)}"
+
+
+def is_apart(estimate: "Estimate") -> bool:
+    """Whether two systems were compared that nobody judged side by side (``analysis.stats.unpaired``)."""
+    return estimate.settings.get("comparison") == "not side by side"
+
+
+def _units(estimate: "Estimate") -> str:
+    """n and its unit; where the systems were not judged side by side, prompts are the second sample."""
+    said = apa.units(estimate.n, estimate.unit)
+    return f"{said}, {apa.units(estimate.detail['n_prompts'], 'prompt')}" if is_apart(estimate) else said
+
+
+def _apart(estimate: "Estimate") -> str:
+    """Between whom the comparison is, where it is not side by side; '' where it is."""
+    if not is_apart(estimate):
+        return ""
+    detail, contrast = estimate.detail, contrast_of(estimate)
+    both = detail["n_annotators_both"]
+    judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
+    if not both:
+        return f" The comparison is between different annotators, not side by side: {judged}."
+    beside = detail["n_annotators_side_by_side"]
+    who = (
+        f"{beside} judged both for the same prompt, too few for a test"
+        if beside
+        else "nobody judged both for the same prompt"
+    )
+    return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {who}."
+
+
+def _too_few(estimate: "Estimate") -> str:
+    """Of what there are too few for a test."""
+    few = {
+        warning.detail.get("cluster")
+        for warning in estimate.warnings
+        if warning.code == "few_clusters" and warning.severity == "block"
+    }
+    return "too few prompts" if few == {"prompt"} else "too few annotators"
+
+
+def _expectation(one: Conclusion, outcome: str) -> str:
+    """What was expected, as a sentence, and what became of it; '' where nothing was expected or nothing is known."""
+    if not outcome:
+        return ""
+    wording, expected = one.wording, contrast_of(one.estimate)["expected"]
+    meant = wording.expected or (wording.more, wording.less, f"{wording.same}.")
+    opposite = "A difference was found." if expected == "~" else "The opposite was found."
+    if one.estimate.detail.get("verdict") == "different_but_trivial":
+        opposite = f"{opposite[:-1]}, by less than matters."
+    ending = {"recovered": "That was found.", "not shown": "That was not shown.", "contradicted": opposite}
+    return f" Expected: {meant['><~'.index(expected)]} {ending[outcome]}"
+
+
+def _line(one: Conclusion) -> str:
+    if one.estimate.estimate is None:
+        return ""
+    kind = "proportion" if one.wording.kind == "percent" else "number"
+    prompts = f", {apa.units(one.estimate.detail['n_prompts'], 'prompt')}" if is_apart(one.estimate) else ""
+    return f"{apa.result(one.estimate, one.wording.symbol, kind)}{prompts}"
+
+
+def methods(facts: Mapping[str, Any]) -> list[str]:
+    """The methods section, from the facts of the report alone."""
+    flow, design = facts["flow"], facts["design"]
+    lines = [
+        f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
+        if design["versions"]
+        else "The study was not launched; its design is not frozen.",
+        f"{flow['arrived']} assignments were made, {flow['submitted']} submitted, {flow['kept']} remain after all primary rules.",
+    ]
+    applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
+    if applied:
+        lines.append(
+            "Exclusion rules, in order: "
+            + "; ".join(f"{step['label']} ({step['n_excluded']})" for step in applied)
+            + "."
+        )
+    for section in facts["sections"]:
+        lines.append(
+            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
+        )
+    for family in facts["families"]:
+        tests = "test" if family["size"] == 1 else "tests"
+        lines.append(
+            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTED[family['adjust']][1]}."
+        )
+    level = facts["parameters"]["level"]
+    lines += [
+        f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {facts['parameters']['resamples']} times; the seed "
+        f"{facts['seed']} follows from study, design, parameters and data.",
+        "Computed by heval "
+        + facts["code_version"]
+        + " with "
+        + ", ".join(f"{k} {v}" for k, v in facts["libraries"].items())
+        + ".",
+    ]
+    return lines

@@ -1,0 +1,152 @@
+"""Tables of a report as data: rows of plain values that the page, CSV, LaTeX and JSON print the same way.
+
+Nothing is computed here but what is put beside what; a value that is undefined is None, and the row says why.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+from studies.stimuli.spreadsheet import csv_text as guarded_csv
+
+from . import apa
+from .cells import ends, pvalue, stars
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+USUAL = "95% CI"
+
+
+class Column(TypedDict):
+    key: str
+    label: str
+    # text | integer | probability | number | p | interval | wide_interval | points | percent. A difference, and what it is the
+    # difference of where that stands beside it, has fine_ before its kind: one digit more, or a small one would print as none.
+    kind: str
+
+
+class Table(TypedDict):
+    name: str
+    title: str
+    place: str  # first | sure | more
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    note: str
+
+
+def columns(text: str) -> list[Column]:
+    """Columns in short: "key|label|kind", separated by semicolons. A label that a study gives needs ``Column`` itself."""
+    made: list[Column] = []
+    for one in text.split(";"):
+        key, label, kind = (part.strip() for part in one.split("|"))
+        made.append({"key": key, "label": label, "kind": kind})
+    return made
+
+
+def table(
+    name: str, title: str, heads: str | Sequence[Column], rows: Iterable[Mapping[str, Any]], place: str, note: str = ""
+) -> Table:
+    """``heads``: see ``columns``. Every row gets every key."""
+    made = columns(heads) if isinstance(heads, str) else list(heads)
+    is_adjusted = any(column["label"].startswith("adj. p") for column in made)
+    if is_adjusted and any(column["kind"].endswith("interval") for column in made):
+        note = f"{note} {apa.BESIDE_INTERVALS}".strip()
+    return {
+        "name": name,
+        "title": title,
+        "place": place,
+        "columns": made,
+        "rows": [{column["key"]: row.get(column["key"]) for column in made} for row in rows],
+        "note": note,
+    }
+
+
+def filled_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
+    """An estimate, its interval, its p-value and its stars, as columns of these names hold them."""
+    if estimate is None:
+        return {}
+    return {
+        prefix: estimate.estimate,
+        f"{prefix}_interval": ends(estimate),
+        f"{prefix}_pvalue": pvalue(estimate),
+        f"{prefix}_stars": stars(estimate),
+    }
+
+
+Piece = TypeVar("Piece", bound=dict[str, Any])
+
+
+def joined(made: Iterable[Piece]) -> list[Piece]:
+    """Tables or figures, each with the rows of all that have its name and title; those without rows are left out.
+
+    A name that stands for several titles is numbered from the second on.
+    """
+    found: dict[tuple[str, str], Piece] = {}
+    for one in made:
+        before = found.setdefault((one["name"], one["title"]), one)
+        if before is not one:
+            if before.get("columns") != one.get("columns"):
+                raise ValueError(f"The table {one['name']} has other columns in another block.")
+            found[one["name"], one["title"]] = before | {"rows": [*before["rows"], *one["rows"]]}
+    seen: Counter[str] = Counter()
+    named = []
+    for one in found.values():
+        if one["rows"]:
+            seen[one["name"]] += 1
+            n = seen[one["name"]]
+            named.append(one if n == 1 else one | {"name": f"{one['name']}_{n}"})
+    return named
+
+
+def at_level(one: Table, level: float) -> Table:
+    """The table with the report's own confidence level in its heads: they are laid out with the usual one."""
+    said = f"{100 * level:g}% CI"
+    return {**one, "columns": [{**column, "label": column["label"].replace(USUAL, said)} for column in one["columns"]]}
+
+
+def printed(value: Any, kind: str) -> str:
+    """One cell, as a reader sees it."""
+    if value is None:
+        return apa.UNDEFINED
+    more = kind.startswith("fine_")
+    match kind.removeprefix("fine_"):
+        case "probability":
+            return apa.proportion(value, 2 + more)
+        case "number" | "points":
+            return apa.number(value, 2 + more)
+        case "p":
+            return apa.pvalue(value)
+        case "interval":
+            return apa.interval(value, digits=2 + more)
+        case "wide_interval":
+            return apa.interval(value, "number", digits=2 + more)
+        case "percent":
+            return apa.percent(value, 0 + more)
+        case "integer":
+            return str(value)
+    return str(value)
+
+
+def filled(one: Table) -> list[Column]:
+    """The columns in which something stands: those that a reader is shown. CSV and JSON have them all."""
+    return [column for column in one["columns"] if any(row[column["key"]] not in (None, "") for row in one["rows"])]
+
+
+def csv_text(one: Table) -> str:
+    """The table with full precision; an interval as two columns, what is undefined as nothing."""
+    head: list[str] = []
+    for column in one["columns"]:
+        is_interval = column["kind"].endswith("interval")
+        head += [f"{column['key']}_low", f"{column['key']}_high"] if is_interval else [column["key"]]
+    lines: list[list[Any]] = [head]
+    for row in one["rows"]:
+        cells: list[Any] = []
+        for column in one["columns"]:
+            value = row[column["key"]]
+            if column["kind"].endswith("interval"):
+                cells += ["", ""] if value is None else list(value)
+            else:
+                cells.append(value)
+        lines.append(cells)
+    return guarded_csv(lines)

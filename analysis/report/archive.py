@@ -1,0 +1,181 @@
+"""The archive of a study: one zip with everything that a reader needs to recompute it. The same study gives the same bytes.
+
+It is streamed: nothing is held but the member that is being written, and no file is left behind. The README comes last, because
+it holds the hashes of all that came before it.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import QuerySet
+
+from analysis.data.codings import codings_of
+from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.exports import Stream, Tally, csv_blocks, jsonl_blocks
+from analysis.data.flat import COUNTED, Selection
+from analysis.data.frames import ORIGINS
+from analysis.data.snapshot import snapshot
+from analysis.models import AnalysisRun, Figure
+from studies.design.definition import canonical, design_of, mismatch, sha256_of
+from studies.models import Design, Output, Prompt, Study
+
+from .build import code_version
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold; the archive has no date of its own
+
+
+class _Pipe:
+    """What zipfile writes to, and blocks are taken from. It cannot seek, so sizes follow each member's data."""
+
+    def __init__(self):
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    def write(self, data) -> int:
+        self._waiting.append(bytes(data))
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        pass
+
+    def take(self) -> bytes:
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        return data
+
+
+def archive_stream(study: Study) -> Stream:
+    """The archive as a stream from one moment of the database."""
+    return Stream(lambda: archive_blocks(study))
+
+
+def write_archive(study: Study, file) -> None:
+    """The archive into a binary file."""
+    with snapshot():
+        for block in archive_blocks(study):
+            file.write(block)
+
+
+def origins_of(study: Study) -> tuple[str, ...]:
+    """Whose answers are in it: those of people, and whatever else one of its analyses was made from."""
+    asked = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
+    wanted = {*COUNTED, *(origin for origins in asked for origin in origins or ())}
+    return tuple(origin for origin in ORIGINS if origin in wanted)
+
+
+def archive_blocks(study: Study) -> Iterator[bytes]:
+    """The archive in blocks; must be read within a snapshot."""
+    study = Study.objects.get(pk=study.pk)
+    pipe = _Pipe()
+    hashes: list[tuple[str, str, int]] = []
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, blocks in _members(study):
+            tally = Tally()
+            with archive.open(_entry(name), "w", force_zip64=True) as member:
+                for block in blocks:
+                    member.write(tally.take(block))
+                    if ready := pipe.take():
+                        yield ready
+            hashes.append((name, tally.sha256, tally.size))
+        with archive.open(_entry("README.md"), "w") as member:
+            member.write(_readme(study, hashes).encode())
+    yield pipe.take()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    entry.create_system = 3  # the same bytes whatever the server runs on
+    return entry
+
+
+def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
+    counted = Selection(study, origins_of(study))
+    yield "design.json", iter([_design(study).encode()])
+    for design in Design.objects.filter(study=study).order_by("version"):
+        yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
+    yield "codebook.json", iter([_pretty(codebook_of(study))])
+    yield "codebook.md", iter([codebook_markdown(study).encode()])
+    yield "stimuli/prompts.jsonl", _lines(_prompts(study))
+    yield "stimuli/outputs.jsonl", _lines(_outputs(study))
+    yield "responses.jsonl", jsonl_blocks("responses", counted)
+    yield "responses.csv", csv_blocks("responses", counted)
+    yield "assignments.jsonl", jsonl_blocks("assignments", counted)
+    yield "assignments.csv", csv_blocks("assignments", counted)
+    yield "items.jsonl", jsonl_blocks("items", counted)
+    yield "items.csv", csv_blocks("items", counted)
+    if codings_of(counted).exists():
+        yield "codings.jsonl", jsonl_blocks("codings", counted)
+        yield "codings.csv", csv_blocks("codings", counted)
+    for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
+        yield f"analyses/{run.number}.json", iter([_pretty(_analysis(run))])
+        for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):
+            yield f"analyses/{run.number}/{_file_name(figure.name)}.svg", iter([figure.svg.encode()])
+            yield f"analyses/{run.number}/{_file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
+
+
+def _design(study: Study) -> str:
+    latest = Design.objects.filter(study=study).order_by("version").last()
+    return latest.canonical if latest else canonical(design_of(study))
+
+
+def _pretty(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _lines(rows: QuerySet) -> Iterator[bytes]:
+    for row in rows.iterator(chunk_size=500):
+        yield (json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n").encode()
+
+
+def _prompts(study: Study) -> QuerySet:
+    rows = Prompt.objects.filter(study=study).order_by("key")
+    return rows.values("key", "text", "source", "media", "domain", "language", "attributes")
+
+
+def _outputs(study: Study) -> QuerySet:
+    rows = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
+    return rows.values(
+        "system__name", "prompt__key", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
+    )
+
+
+def _analysis(run: AnalysisRun) -> dict[str, Any]:
+    return {
+        "number": run.number, "at": run.at.isoformat(), "parameters": run.parameters, "responses_n": run.responses_n,
+        "responses_sha256": run.responses_sha256, "design_sha256s": run.design_sha256s, "code_version": run.code_version,
+        "seed": run.seed, "result": run.result, "result_sha256": run.result_sha256,
+    }  # fmt: skip
+
+
+def _file_name(name: str) -> str:
+    """A figure's name as a file's: nothing in it can lead out of its folder."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name) or "figure"
+
+
+def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
+    text, origins = _design(study), origins_of(study)
+    lines = [
+        f"# {' '.join(study.title.split())}",
+        "",
+        f"Study {study.code}, {study.state}. Made by {code_version()}.",
+        "",
+        f"Design sha256: {sha256_of(text)}",
+        *([f"Warning: {warning}"] if (warning := mismatch(study)) else []),
+        "",
+        f"Origins {', '.join(origins[:-1])} and {origins[-1]}; people who withdrew are not in it. codebook.md explains every column.",
+        "Texts in CSV that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines have them as they are.",
+        "Analyses were computed from the answers as they were then: somebody may have withdrawn since.",
+        "",
+        "| file | bytes | sha256 |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {size} | {digest} |" for name, digest, size in hashes),
+    ]
+    return "\n".join(lines) + "\n"

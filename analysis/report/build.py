@@ -1,0 +1,224 @@
+"""``build_report``: frames, exclusions, protocols' analyses and tables across them, as one JSON value without NaN.
+
+What is stored, shown, exported and drawn is this value; nothing computes a second time. The same database, parameters and code
+give the same bytes.
+"""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from analysis.data.context import Context
+from analysis.data.snapshot import snapshot
+from analysis.exclusions.flow import flow_of
+from analysis.protocols import REGISTRY
+from analysis.protocols.blocks import Block, Overview, sentences, with_every_conclusion
+from analysis.protocols.blocks.tables import Table, at_level, joined
+from studies.models import Study
+from studies.services.version import version
+
+from . import inconclusive
+from .attrition import attrition
+from .codings import blocks as coding_blocks
+from .data import Data, read_data
+from .layouts import everything, tables_of_data, tables_of_flow, warnings
+from .newest import newest_blocks
+from .notices import notices
+from .parameters import checked_parameters
+
+logger = logging.getLogger("heval.report")
+
+SCHEMA = "heval.report/1"
+NO_PLAN = "No comparison was planned."
+LIBRARIES = ("numpy", "scipy", "pandas")
+Progress = Callable[[int, int, str], Any]
+
+
+def build_report(
+    study: Study, parameters: Mapping[str, Any] | None = None, progress: Progress = lambda done, total, doing: None
+) -> dict[str, Any]:
+    """The report of a study as plain JSON: what was read, who was left out, every estimate, the tables and the sentences.
+
+    While a study collects and is not unblinded, there is quality and progress only. Raises BadParameters.
+    """
+    from analysis.stats.results import plain
+    from analysis.stats.seeds import seed_hex
+
+    made = checked_parameters(parameters, study)
+    progress(0, 5, "Reading the answers")
+    with snapshot():
+        data = read_data(study, made["origins"])
+    study = data.study
+    progress(1, 5, "Applying the exclusion rules")
+    flow = flow_of(data.applied, data.assignments)
+    flow["origins"] = dict(sorted(Counter(data.assignments["origin"]).items()))
+    rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied]
+    seed = seed_hex(str(study.code), "report", made, data.data_sha256, rules, data.design_now)
+    hidden = _hidden(study, made["origins"])
+    problems = [{"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in data.applied if r.problem]
+    blocks = [] if hidden else _blocks(data, made, seed, problems, progress)
+    progress(3, 5, "Making tables")
+    overview = _overview(data, blocks, made["star_scheme"])
+    result: dict[str, Any] = {
+        "schema": SCHEMA,
+        "study": {"code": str(study.code), "title": study.title, "state": study.state},
+        "parameters": made,
+        "seed": seed,
+        "code_version": code_version(),
+        "libraries": {name: metadata.version(name) for name in LIBRARIES},
+        "data": {
+            "responses_n": len(data.responses), "sha256": data.data_sha256, "n_withdrawn": data.n_withdrawn, "sources": data.sources,
+            "codings_n": data.codings[1], "codings_sha256": data.codings[0] if data.codings[1] else "",
+        },
+        "design": {"versions": data.versions, "mismatch": data.mismatch, "now_sha256": data.design_now},
+        "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
+        "confirmatory": _confirmatory(data, made),
+        "n": {"arrived": flow["arrived"], "submitted": flow["submitted"], "kept": len(data.kept), "kept_paper": flow["kept"]},
+        "flow": flow,
+        "sections": [
+            {"position": s.position, "protocol": s.protocol, "purpose": s.purpose, "m": s.m, "questions": s.questions.count()}
+            for s in data.sections
+        ],
+        "families": _families(blocks),
+        "notices": notices(data, made, blocks),
+        "blocks": [block.as_dict() for block in blocks],
+        "problems": [*data.problems, *problems],
+        "n_problems": data.n_problems + len(problems),
+        "conclusions": sentences.conclusions(blocks),
+        "no_conclusion": "",
+        "summary": overview.summary,
+    }  # fmt: skip
+    if not hidden and not result["conclusions"]:
+        contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
+        result["no_conclusion"] = inconclusive.why(
+            contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
+        )
+    made_tables = _tables(data, flow, blocks, overview)
+    result["tables"] = [at_level(one, made["level"]) for one in joined(made_tables)]
+    result["methods"] = sentences.methods(result)
+    result["figures"] = joined(figure for block in blocks for figure in block.figures)
+    progress(4, 5, "Writing")
+    return plain(result)
+
+
+def _blocks(
+    data: Data, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
+) -> list[Block]:
+    from analysis.stats.seeds import generator
+
+    blocks = _analyses(data, parameters, seed, problems, progress)
+    if newest := data.of_newest_version():
+        blocks += newest_blocks(blocks, _analyses(newest, parameters, seed, problems, progress))
+    how = {"level": parameters["level"], "resamples": parameters["resamples"]}
+    if lost := attrition(data.assignments, data.applied, rng=generator(seed, "attrition"), **how):
+        blocks.append(lost)
+    return blocks + coding_blocks(data.samples, seed=seed, **how)
+
+
+def _hidden(study: Study, origins: list[str]) -> str:
+    """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
+    if study.state in Study.COLLECTING and study.unblinded_at is None and {"live", "imported"} & set(origins):
+        return (
+            "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
+            "progress only: looking at outcomes while people still come makes p-values wrong."
+        )
+    return ""
+
+
+def _confirmatory(data: Data, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the tests may be called confirmatory, with every reason against it."""
+    study, reasons = data.study, []
+    if not data.versions:
+        reasons.append("The design was not frozen: the study was not launched.")
+    if data.mismatch:
+        reasons.append(data.mismatch)
+    if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
+        reasons.append("The study was unblinded while it collected.")
+    if study.state in Study.COLLECTING:
+        reasons.append("The study still collects.")
+    if "imported" in parameters["origins"]:
+        reasons.append("Answers that were given elsewhere are in it: the design was frozen after they were given.")
+    if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
+        words = {"robot": "of robots", "test": "of tries"}
+        reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")
+    if not study.contrasts.exists():
+        reasons.append(NO_PLAN)
+    return {"is_confirmatory": not reasons, "reasons": reasons}
+
+
+def _analyses(
+    data: Data, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
+) -> list[Block]:
+    """The blocks of every protocol's live sections."""
+    rows = data.live_answers()
+    tau = next((rule for rule in data.applied if rule.slug == "incoherent" and not rule.problem), None)
+    how = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
+    live = data.live_sections
+    blocks: list[Block] = []
+    for place, (slug, sections) in enumerate(live.items(), 1):
+        progress(2, 5, f"Analysing {slug} ({place} of {len(live)})")
+        analysis = REGISTRY.get(slug)
+        if analysis is None:
+            text = "not installed; its sections are not analysed"
+            problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+            continue
+        context = Context(
+            protocol=slug,
+            rows=rows[rows["protocol"] == slug],
+            sections=sections,
+            seed=seed,
+            tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
+            is_after_tau=bool(tau and tau.excludes and tau.failed),
+            claims=data.claims,
+            **how,
+        )
+        try:
+            blocks += with_every_conclusion(analysis.analyse(context))
+        except Exception as error:
+            # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
+            logger.exception("The analysis of %s failed", slug)
+            text = f"its analysis failed ({type(error).__name__})"
+            problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+    return blocks
+
+
+def _overview(data: Data, blocks: Sequence[Block], star_scheme: str) -> Overview:
+    """What the protocols put beside each other; protocols that share a way of doing so do it once."""
+    makers = dict.fromkeys(REGISTRY[slug].overview for slug in data.live_sections if slug in REGISTRY)
+    found = [maker(blocks, star_scheme) for maker in makers if maker is not None]
+    return Overview([one for each in found for one in each.tables], [one for each in found for one in each.summary])
+
+
+def _families(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    tests = (one.test for block in blocks for one in block.estimates if one.test and one.test.family)
+    families = sorted({(test.family, test.family_size, test.adjust) for test in tests})
+    return [{"family": name, "size": size, "adjust": method} for name, size, method in families]
+
+
+def _tables(data: Data, flow: Mapping[str, Any], blocks: Sequence[Block], overview: Overview) -> list[Table]:
+    return [
+        *(one for one in overview.tables if one["place"] == "first"),
+        *(one for block in blocks for one in block.tables),
+        *(one for one in overview.tables if one["place"] != "first"),
+        *tables_of_flow(flow),
+        *tables_of_data(data),
+        warnings(blocks),
+        everything(blocks),
+    ]
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """The version and a hash of the code that reports come from: another line of it is another version."""
+    root = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256()
+    for package in ("studies", "annotators", "analysis"):
+        for path in sorted((root / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                digest.update(f"{path.relative_to(root).as_posix()}\x00".encode() + path.read_bytes())
+    return f"{version()}+src.{digest.hexdigest()[:12]}"

@@ -1,0 +1,80 @@
+"""The planned comparisons once more, from those alone who answered the newest version of an amended design.
+
+The recommended estimates take all versions together. Whether the amendment moved them is seen beside what they are without the
+versions before; nobody is judged by it, so it has no tests and belongs to no family.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.protocols.blocks import Block, Conclusion
+from analysis.protocols.blocks.cells import contrast_of, ends, label
+from analysis.protocols.blocks.tables import Table, table
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+NAME = "design.newest"
+NOTHING = "nothing could be estimated from the newest version alone"
+TITLE = "The result without earlier versions of the design"
+
+
+def newest_blocks(whole: Sequence[Block], newest: Sequence[Block]) -> list[Block]:
+    """What ``newest`` has for each comparison that ``whole`` concludes from; none where nothing was planned.
+    ``detail["all_versions"]`` holds the estimate and the n that it stands beside."""
+    latest = {_key(name, one): one.estimate for name, one in _concluded(newest)}
+    found = []
+    for name, one in _concluded(whole):
+        before = one.estimate
+        # Told too where nobody of the newest version was asked, or where their analysis failed (which is among the problems).
+        mine = latest.get(_key(name, one)) or replace(
+            before,
+            status="no_data",
+            reason=NOTHING,
+            estimate=None,
+            interval=None,
+            test=None,
+            n=0,
+            n_clusters=None,
+            n_rows=0,
+        )
+        found.append(
+            replace(
+                mine, analysis=NAME, estimand=f"{mine.estimand}, from those who answered the newest version of the design",
+                test=None, effect=None, sensitivity=(), warnings=(),
+                settings={"contrast": contrast_of(before), "symbol": one.wording.symbol},
+                detail={"all_versions": {"estimate": before.estimate, "n": before.n}},
+            )
+        )  # fmt: skip
+    if not found:
+        return []
+    note = "Set beside the whole, not judged: no tests."
+    return [Block(NAME, TITLE, "recommended", estimates=tuple(found), tables=[_table(found)], note=note)]
+
+
+def _concluded(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
+    """(block's name, what it concludes)."""
+    return ((block.name, one) for block in blocks for one in block.conclusions)
+
+
+def _key(name: str, one: Conclusion) -> tuple[Any, ...]:
+    return name, contrast_of(one.estimate)["section"], one.name
+
+
+def _table(found: Iterable["Estimate"]) -> Table:
+    """Each planned comparison from all versions and from the newest alone."""
+    rows = [
+        {
+            "contrast": label(one, True), "what": one.settings["symbol"], "all": one.detail["all_versions"]["estimate"],
+            "all_n": one.detail["all_versions"]["n"], "newest": one.estimate, "interval": ends(one), "n": one.n, "unit": one.unit,
+            "reason": one.reason,
+        }
+        for one in found
+    ]  # fmt: skip
+    return table(
+        "versions", TITLE,
+        "contrast|Comparison|text; what|What|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version alone|fine_number; "
+        "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text",
+        rows, "sure",
+    )  # fmt: skip

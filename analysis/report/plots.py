@@ -1,0 +1,180 @@
+"""Figures of a report, drawn from its JSON: SVG for the page with text as text, PDF for the paper, the same bytes each time."""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+from analysis.protocols.blocks.apa import number
+
+# Distinguishable without colour (shape and fill), and with any colour vision (Okabe and Ito's palette, darkened for contrast).
+STYLES = (
+    {"marker": "o", "color": "#0b5c8a", "fill": True},
+    {"marker": "s", "color": "#9a4a00", "fill": False},
+    {"marker": "D", "color": "#006b4f", "fill": True},
+    {"marker": "^", "color": "#8a2f6b", "fill": False},
+)
+INK, QUIET, GRID = "#1c2126", "#545c64", "#d3d7da"
+SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.edgecolor": QUIET,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": QUIET,
+    "ytick.color": INK,
+    "text.parse_math": False,
+    "figure.facecolor": "white",
+}
+MAX_ROWS = 120
+ROW_INCHES = 0.27
+
+
+def draw(figure: Mapping[str, Any]) -> tuple[str, bytes]:
+    """(SVG, PDF) of one figure of a report. Nothing of it depends on the time, the machine or what was drawn before."""
+    import matplotlib
+
+    with matplotlib.rc_context(SETTINGS | {"svg.hashsalt": figure["name"]}):
+        canvas = _drawn(figure)
+        svg, pdf = io.StringIO(), io.BytesIO()
+        canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": "heval", "Format": None, "Type": None})
+        canvas.savefig(
+            pdf,
+            format="pdf",
+            metadata={"CreationDate": None, "Creator": "heval", "Producer": "heval", "Title": figure["title"]},
+        )
+    return _described(svg.getvalue(), figure), pdf.getvalue()
+
+
+def _drawn(figure: Mapping[str, Any]):
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    rows: Sequence[Mapping[str, Any]] = figure["rows"][:MAX_ROWS]
+    digits = _digits(figure)
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    series = list(dict.fromkeys(row["series"] for row in rows)) if _is_grouped(rows) else [rows[0]["series"]]
+    widest = max(len(label) for label in labels)
+    left = min(4.2, 0.6 + 0.075 * widest)
+    height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
+    # The numbers stand right of the axes: as many as they are, none is cut off.
+    right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
+    width = left + 4.1 + right
+    canvas = Figure(figsize=(width, height))
+    axes = canvas.add_axes(
+        (
+            left / width,
+            0.62 / height,
+            4.1 / width,
+            (height - 1.0 - (0.28 if len(series) > 1 else 0)) / height,
+        )
+    )
+    if figure["reference"] is not None:
+        axes.axvline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+    ends = [value for row in rows for value in (row["low"], row["high"], row["estimate"]) if value is not None]
+    for row in rows:
+        mine = [one["series"] for one in rows if one["label"] == row["label"]]
+        place = labels.index(row["label"]) + (mine.index(row["series"]) - (len(mine) - 1) / 2) * 0.36 * (len(mine) > 1)
+        style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
+        if figure.get("kind") == "bars" and row["series"] == series[0]:
+            axes.barh([place], [row["estimate"]], height=0.34, color=style["color"])
+        elif row["low"] is not None and row["high"] is not None:
+            axes.plot(
+                [row["low"], row["high"]], [place, place], color=style["color"], linewidth=1.6, solid_capstyle="butt"
+            )
+        if figure.get("kind") != "bars" or row["series"] != series[0]:
+            axes.plot(
+            [row["estimate"]], [place], marker=style["marker"], markersize=6, color=style["color"], linestyle="none",
+            markerfacecolor=style["color"] if style["fill"] else "white", markeredgewidth=1.4,
+        )  # fmt: skip
+        axes.text(
+            1.015,
+            place,
+            _numbers(row, digits),
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            ha="left",
+            fontsize=8,
+            color=INK,
+        )
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    low, high = _limits(figure, ends)
+    axes.set_xlim(low, high)
+    # Steps that people count in, and people whole.
+    is_count = figure.get("kind") == "bars"
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=is_count))
+    axes.set_xlabel(figure["axis"])
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    canvas.text(0.012, 1 - 0.2 / height, figure["title"], fontsize=11, fontweight="bold", va="center", ha="left")
+    if len(series) > 1:
+        for place, name in enumerate(series):
+            style = STYLES[place % len(STYLES)]
+            x, y = 0.02 + 0.3 * place, 1 - 0.46 / height
+            canvas.add_artist(_key(x, y, style))
+            canvas.text(x + 0.015, y, name, va="center", ha="left", fontsize=9)
+    return canvas
+
+
+def _key(x: float, y: float, style: Mapping[str, Any]):
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [x], [y], marker=style["marker"], markersize=6, color=style["color"], linestyle="none", markeredgewidth=1.4,
+        markerfacecolor=style["color"] if style["fill"] else "white",
+    )  # fmt: skip
+
+
+def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether series stand beside one another under the same labels; else each row's label says all."""
+    names = {row["series"] for row in rows}
+    return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
+
+
+def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
+    # Where people are counted, a whole number is a count.
+    text = number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
+    if row["low"] is not None and row["high"] is not None:
+        text += f" [{number(row['low'], digits)}, {number(row['high'], digits)}]"
+    return text
+
+
+def _digits(figure: Mapping[str, Any]) -> int:
+    """Enough decimals to tell the rows apart: a third one where all of them are small, one where people are counted."""
+    if figure.get("kind") == "bars":
+        return 1
+    return 3 if max(abs(row["estimate"]) for row in figure["rows"]) < 0.1 else 2
+
+
+def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, float]:
+    if figure["limits"]:
+        return figure["limits"][0], figure["limits"][1]
+    known = [*ends, *([figure["reference"]] if figure["reference"] is not None else [])]
+    low, high = min(known), max(known)
+    if figure["reference"] == 0:
+        # What is next to nothing should look like it.
+        low, high = min(low, -0.05), max(high, 0.05)
+    margin = 0.06 * (high - low) or 0.05
+    if figure.get("kind") == "bars":
+        return 0.0, high + margin
+    return low - margin, high + margin
+
+
+def _described(svg: str, figure: Mapping[str, Any]) -> str:
+    """The SVG with a title and a description that a screen reader speaks, and without the XML prologue."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
+    head, _, rest = svg.partition(">")
+    rows = "; ".join(
+        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure))}" for row in figure["rows"][:MAX_ROWS]
+    )
+    title, description = escape(figure["title"]), escape(f"{figure['description']} {rows}")
+    return f'{head} role="img">\n <title>{title}</title>\n <desc>{description}</desc>{rest}'

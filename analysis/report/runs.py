@@ -1,0 +1,67 @@
+"""An analysis as a numbered row: the report, its hash, its figures."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from analysis.models import AnalysisRun, Figure
+from studies import audit
+from studies.access import Action, check
+from studies.models import Job, Study
+from studies.services import jobs
+
+from .build import build_report
+from .parameters import checked_parameters
+
+STEPS = 7  # five of the report, its figures, and storing it
+
+
+def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str | None = None) -> Job:
+    """The job that makes an analysis. The same ``token`` asks once. Raises BadParameters."""
+    check(by, Action.ANALYSE, study)
+    made = checked_parameters(parameters, study)
+    return jobs.submit("analyse", study=study, by=by, request_token=token, parameters=made)
+
+
+def run_analysis(
+    study: Study,
+    parameters: Mapping[str, Any] | None = None,
+    by=None,
+    job: str = "",
+    progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
+) -> AnalysisRun:
+    """Build the report, draw its figures and store both under the study's next number.
+
+    ``job``: the code of the job that asks; asked again after a crash it gives the analysis that is there. Raises BadParameters.
+    """
+    from analysis.stats.seeds import canonical_json
+    from studies.design.definition import sha256_of
+
+    from .plots import draw
+
+    check(by, Action.ANALYSE, study)
+    if job and (there := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
+        return there
+    made = checked_parameters(parameters, study)
+    result = build_report(study, made, lambda done, _, doing: progress(done, STEPS, doing))
+    drawn = []
+    for place, figure in enumerate(result["figures"], 1):
+        progress(5, STEPS, f"Drawing figure {place} of {len(result['figures'])}")
+        drawn.append((figure["name"], *draw(figure)))
+    progress(6, STEPS, "Storing")
+    with transaction.atomic():
+        Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        number = (AnalysisRun.objects.filter(study=study).aggregate(n=Max("number"))["n"] or 0) + 1
+        run = AnalysisRun.objects.create(
+            study=study, number=number, parameters=made | ({"job": job} if job else {}),
+            responses_n=result["data"]["responses_n"], responses_sha256=result["data"]["sha256"],
+            design_sha256s=[version["sha256"] for version in result["design"]["versions"]],
+            code_version=result["code_version"], seed=result["seed"], result=result,
+            result_sha256=sha256_of(canonical_json(result)), by=by,
+        )  # fmt: skip
+        Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn)
+        audit.record("analyse", study=study, by=by, number=number, result_sha256=run.result_sha256)
+    progress(STEPS, STEPS, "Done")
+    return run

@@ -1,0 +1,64 @@
+"""The page on which a file of answers that were given elsewhere is chosen; the look at it and the confirmation are all imports' own."""
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from annotators.imports import Options, refusal
+from studies.access import Action, get_study
+from studies.admin.views import page
+from studies.imports.tables import import_job, uploads
+from studies.services import lifecycle
+from studies.stimuli.declared import SettingsRefused
+
+
+class AnswersForm(forms.Form):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV or JSON lines, one row an answer.",
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json"}),
+    )
+    columns = forms.CharField(
+        required=False,
+        max_length=5000,
+        label="Columns that have other names in the file",
+        help_text="One a line: our name, an equals sign, the file's name.",
+        widget=forms.Textarea(attrs={"rows": 6, "cols": 50, "spellcheck": "false", "class": "code"}),
+    )
+
+    def clean_columns(self):
+        try:
+            return Options.from_text(self.cleaned_data["columns"])
+        except SettingsRefused as refused:
+            raise forms.ValidationError(str(refused)) from None
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_answers(request, code):
+    """Choose a file of answers, and say what its columns are called."""
+    study = get_study(request.user, Action.EDIT, code=code)
+    if words := refusal(study):
+        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
+    form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
+    if form.is_bound and form.is_valid():
+        file, options = form.cleaned_data["file"], form.cleaned_data["columns"]
+        try:
+            upload = uploads.keep(
+                file.chunks(), file.name, study=study.pk, user=request.user.pk, options=options.as_json(), kind="answers"
+            )  # fmt: skip
+            import_job.start(study, upload, request.user, is_confirmed=False)
+        except lifecycle.NotNow as refused:
+            form.add_error("file", str(refused))
+        else:
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+    questions = [
+        (section.position, question.key, question.text)
+        for section in study.sections.prefetch_related("questions")
+        for question in section.questions.all()
+    ]
+    return page(request, "import_answers", study, 400 if form.errors else 200, form=form, questions=questions)

@@ -1,0 +1,160 @@
+"""The columns of a file of answers, and a row as one record: who said what of what."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from studies.imports.tables.cells import CellRefused, Layout, Records, name_of, number_of, text_of
+from studies.stimuli.rows import Problems, Row, Rows
+
+ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
+COLUMNS = (
+    "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
+    "part", "label", "position", "time",
+)  # fmt: skip
+# Which system stood under which letter of the screen: shown:A, shown:B, …
+PLACES = re.compile(r"shown:([A-Z]{1,2})")
+LABEL = re.compile(r"[A-Z]{1,4}")
+ANSWERS = ("value", "chosen", "choice", "text", "skip_reason")
+NAMES = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "system": 100, "chosen": 100, "choice": 50, "part": 50, "skip_reason": 50}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One row: an answer and what it is about. ``shown``: (letter, system) pairs as far as the file tells."""
+
+    row: int
+    annotator: str
+    arm: str = ""
+    section: int | None = None
+    question: str = ""
+    prompt: str = ""
+    system: str = ""
+    sample: int = 0
+    value: str = ""
+    chosen: str = ""
+    choice: str = ""
+    text: str = ""
+    skip_reason: str = ""
+    part: str = ""
+    label: str = ""
+    position: int | None = None
+    time: datetime | None = None
+    has_offset: bool = True
+    shown: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of an answer that the row fills."""
+        return tuple(name for name in ANSWERS if getattr(self, name))
+
+
+@dataclass(frozen=True)
+class AnswerLayout(Layout):
+    places: tuple[tuple[str, str], ...] = ()  # letter, column
+
+
+@lru_cache(maxsize=64)
+def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> AnswerLayout:
+    named = {theirs: ours for ours, theirs in mapping}
+    cells: dict[str, str] = {}
+    ignored, problem = [], ""
+    for missing in [theirs for theirs in named if theirs not in columns]:
+        problem = problem or f"there is no column “{missing}”, which was said to be {named[missing]}."
+    for column in columns:
+        # A column that was given a meaning has no other; and a name of ours that was given to another column is theirs alone.
+        ours = named.get(column) or ALIASES.get(column, column)
+        if column not in named and ours in dict(mapping):
+            ignored.append(column)
+        elif ours in COLUMNS or PLACES.fullmatch(ours):
+            if ours in cells:
+                problem = problem or f"the columns “{cells[ours]}” and “{column}” mean the same."
+            cells[ours] = column
+        else:
+            ignored.append(column)
+    if "annotator" not in cells:
+        found = ", ".join(columns)
+        problem = problem or (
+            f"no column annotator; the columns found are: {found[:500]}. If another column names the annotator, write its name under "
+            f"“Columns that have other names in the file”: annotator = {columns[0][:50] if columns else 'worker'}."
+        )
+    if not problem and not any(name in cells for name in (*ANSWERS, "label")):
+        problem = (
+            f"no column holds an answer ({', '.join(ANSWERS)}); the columns found are: {', '.join(columns)[:500]}. A file has a row for each "
+            f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
+        )
+    places = sorted((name.partition(":")[2], column) for name, column in cells.items() if PLACES.fullmatch(name))
+    return AnswerLayout(cells, tuple(ignored), problem, tuple(places))
+
+
+class Answers(Records):
+    def __init__(self, rows: Rows, columns: Mapping[str, str], problems: Problems):
+        super().__init__(rows, problems)
+        self.mapping = tuple(sorted(columns.items()))
+
+    def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
+        return _layout(columns, self.mapping)
+
+    def record(self, row: Row, layout: AnswerLayout) -> Said | None:
+        return self.noting(row, lambda: _said(row, layout))
+
+
+def _said(row: Row, layout: AnswerLayout) -> Said:
+    values, cells = row.values, layout.cells
+
+    def cell(name: str) -> tuple[Any, str]:
+        column = cells.get(name)
+        return (values.get(column) if column else None), column or name
+
+    names = {name: name_of(*cell(name), limit) for name, limit in NAMES.items()}
+    if not names["annotator"]:
+        raise CellRefused(cells["annotator"], "must not be empty.")
+    time, has_offset = _time(*cell("time"))
+    label = name_of(*cell("label"), 8)
+    if label and not LABEL.fullmatch(label):
+        raise CellRefused(cells["label"], f"“{label}” is no letter as A or B.")
+    shown = tuple(
+        (letter, system) for letter, column in layout.places if (system := name_of(values.get(column), column, 100))
+    )
+    if len({system for _, system in shown}) < len(shown):
+        raise CellRefused(layout.places[0][1], "one system is said to stand in two places.")
+    prompt = names.pop("prompt_key")
+    return Said(
+        row.number, prompt=prompt, section=number_of(*cell("section")), sample=number_of(*cell("sample")) or 0,
+        value=_value(*cell("value")), text=text_of(*cell("text")).strip(), label=label, position=number_of(*cell("position")), time=time,
+        has_offset=has_offset, shown=shown, **names,
+    )  # fmt: skip
+
+
+def _value(value: Any, column: str) -> str:
+    """A number as a page would send it: 4.0 of a spreadsheet is 4."""
+    if value is None or value == "":
+        return ""
+    written = str(value).strip() if not isinstance(value, bool) else ""
+    try:
+        number = Decimal(written)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or not written.isascii() or len(written) > 40 or abs(number) > 10**9:
+        raise CellRefused(column, f"must be a number, not {value!r:.40}.")
+    return str(int(number)) if number == number.to_integral_value() else str(number)
+
+
+def _time(value: Any, column: str) -> tuple[datetime | None, bool]:
+    """The time in UTC, and whether the file said how far from UTC it was."""
+    if value is None or value == "":
+        return None, True
+    try:
+        found = datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) < 50 else None
+        moved = found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or moved.year < 1970:
+        raise CellRefused(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
+    if moved > datetime.now(UTC):
+        raise CellRefused(column, f"lies in the future: {value!r:.40}.")
+    return moved, found.tzinfo is not None

@@ -1,0 +1,220 @@
+"""An import of answers from end to end: read, hold against the study, report; and, when confirmed, write what was reported."""
+
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from annotators.models import Assignment
+from studies import audit
+from studies.access import Action, check
+from studies.design.definition import unreadable
+from studies.imports.tables import Report
+from studies.imports.tables.result import Count
+from studies.imports.tables.run import Progress, check_agreed, no_progress, note_reading, sha256_of
+from studies.models import Job, Study
+from studies.services import lifecycle
+from studies.stimuli.rows import Limits, read_rows
+
+from .columns import ALIASES, COLUMNS, Answers, Said
+from .ground import ERASED, Before, Ground, before_of, ground_of, person_key
+from .options import Options
+from .sittings import Answer, Sitting, sitting_of
+from .writing import write
+
+VERB = "import answers"
+MOST_ROWS = 500_000
+TOLD_EVERY = 2000
+FIRST = 10
+KINDS = ("annotators", "items", "answers")
+
+
+def refusal(study: Study) -> str:
+    """Why answers cannot be imported into the study now; '' where they can."""
+    if study.state == Study.State.DRAFT:
+        return ""
+    if study.state != Study.State.CLOSED:
+        return "Answers given elsewhere never stand beside those that a study still collects: clone it, and import them into the clone."
+    if study.assignments.filter(origin=Assignment.Origin.LIVE).exists():
+        return "The study has answers of its own. Answers given elsewhere belong into a study of their own: clone it."
+    return ""
+
+
+def import_answers(
+    study: Study,
+    path: Path,
+    *,
+    filename: str = "",
+    options: Options | dict[str, Any] | None = None,
+    by: Any = None,
+    is_dry_run: bool = False,
+    agreed: dict[str, Any] | None = None,
+    progress: Progress = no_progress,
+    job: Job | None = None,
+) -> Report:
+    """Read a file of answers into a study: all of it, or nothing and a report that says why.
+
+    A draft is frozen and closed by it. The same file a second time changes nothing. ``agreed``: see ``studies.imports.tables``.
+    """
+    check(by, Action.EDIT, study)
+    how = options if isinstance(options, Options) else Options.from_json(options or {})
+    if words := refusal(study):
+        raise lifecycle.NotNow(words)
+    filename = filename or path.name
+    report = Report(filename=filename, sha256=sha256_of(path), counts={kind: Count() for kind in KINDS})
+    rows = _rows(study, path, how, report, progress)
+    if study.is_draft:
+        for problem in unreadable(study):
+            report.problems.add(None, None, f"The study is not ready: {problem.text}")
+    sittings: list[Sitting] = []
+    if report.is_sound:
+        ground = ground_of(study)
+        sittings = _sittings(ground, rows, report, progress)
+        _count(ground, before_of(study), sittings, report)
+    _tell(study, report, rows)
+    check_agreed(report, agreed)
+    if is_dry_run or not report.is_sound or not report.has_news:
+        return report
+    progress(report.rows, report.rows, "Writing")
+    with transaction.atomic():
+        if study.is_draft:
+            study = lifecycle.freeze(study, by)
+        # Under the study's lock nobody else imports, and what is counted is what is written.
+        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        if words := refusal(study):
+            raise lifecycle.NotNow(words)
+        before = before_of(study)
+        new = [one for one in (_new(ground, before, sitting) for sitting in sittings) if one.answers]
+        write(study, ground, before, new, job or _job(study, by, report))
+        audit.record(VERB, study=study, by=by, filename=filename[:200], options=how.as_json(), **report.outcome())
+    report.is_written = True
+    return report
+
+
+def _rows(study: Study, path: Path, how: Options, report: Report, progress: Progress) -> dict[str, list[Said]]:
+    """The rows by annotator, annotators in the order in which the file names them first."""
+    known = (*COLUMNS, *ALIASES, *how.columns.values())
+    limits = Limits(rows=MOST_ROWS)
+    found: dict[str, list[Said]] = {}
+    with path.open("rb") as file:
+        table = read_rows(report.filename, file, known=known, limits=limits, problems=report.problems)
+        answers = Answers(table, how.columns, report.problems)
+        for said in answers:
+            found.setdefault(said.annotator, []).append(said)
+            if answers.count % TOLD_EVERY == 0:
+                progress(answers.count, 0, f"Reading row {answers.count:,}")
+        report.rows = answers.count
+    note_reading(study, report, answers, VERB)
+    return found
+
+
+def _sittings(ground: Ground, rows: dict[str, list[Said]], report: Report, progress: Progress) -> list[Sitting]:
+    found, done = [], 0
+    for name, mine in rows.items():
+        sitting = sitting_of(ground, name, mine, report.problems)
+        if sitting is not None:
+            found.append(sitting)
+        done += len(mine)
+        progress(done, report.rows, f"Answers of {len(found):,} of {len(rows):,} annotators fit")
+    for answer in sorted(chain.from_iterable(one.answers for one in found), key=lambda one: one.about.said.row)[:FIRST]:
+        report.first.append(_shown(answer))
+    return found
+
+
+def _shown(answer: Answer) -> dict[str, Any]:
+    """A row as it was understood, for a table."""
+    about, row = answer.about, answer.row
+    said = (
+        row.value
+        if row.value is not None
+        else row.choice or row.text or row.skip_reason or about.said.chosen or row.label
+    )
+    of = f"{about.question.key}{f' ({about.said.system})' if about.said.system else ''}"
+    place = f" (shown as {row.label})" if row.label and not about.question.x else ""
+    return {
+        "row": about.said.row, "batch": about.said.annotator, "prompt": about.said.prompt or f"section {about.section.position}",
+        "prompt_text": "", "outputs": [[of, f"{said}{place}"[:160]]],
+    }  # fmt: skip
+
+
+def _stored(answer: Answer) -> tuple[Any, ...]:
+    row = answer.row
+    return (row.value, row.chosen_id, row.choice, row.part, row.text, row.skip_reason)
+
+
+def _count(ground: Ground, before: Before, sittings: list[Sitting], report: Report) -> None:
+    """What is new and what is the study's already; an answer that differs from the one stored is a problem."""
+    items, people, answers = (report.counts[kind] for kind in ("items", "annotators", "answers"))
+    n_gone = 0
+    for sitting in sittings:
+        person = before.people.get(person_key(ground.study, sitting.name))
+        people.new += person is None
+        people.same += person is not None
+        for answer in sitting.answers:
+            standing = _standing(before, person, sitting, answer)
+            n_gone += standing == "gone"
+            answers.same += standing != "new"
+            answers.new += standing == "new"
+            if standing == "other":
+                words = f"“{sitting.name}” is stored with another answer to this; what was answered is never changed."
+                report.problems.add(answer.about.said.row, None, words)
+    keys = {key for sitting in sittings for key in sitting.items}
+    items.same = len(keys & before.items)
+    items.new = len(keys) - items.same
+    if n_gone:
+        report.add_finding(
+            "gone", f"{n_gone:,} answers were erased or withdrawn since they were imported; they do not come back."
+        )
+
+
+def _standing(before: Before, person: int | None, sitting: Sitting, answer: Answer) -> str:
+    """new | same | other | gone: how an answer stands to what was imported before."""
+    if person is None:
+        return "new"
+    if person in before.withdrawn:
+        return "gone"
+    row = answer.row
+    item = sitting.items[row.item_id - 1] if row.item_id else None
+    there = before.said.get((person, row.question_id, item, row.exposure_id), [])
+    mine = _stored(answer)
+    is_one_of_many = answer.about.question.scale.kind == "multiple" or bool(row.part)
+    if is_one_of_many:
+        there = [one for one in there if one == ERASED or (one[2], one[3]) == (row.choice, row.part)]
+    if not there:
+        return "new"
+    return "gone" if ERASED in there else "same" if mine in there else "other"
+
+
+def _new(ground: Ground, before: Before, sitting: Sitting) -> Sitting:
+    """The part of a sitting that is not stored yet."""
+    person = before.people.get(person_key(ground.study, sitting.name))
+    kept = [one for one in sitting.answers if _standing(before, person, sitting, one) == "new"]
+    return Sitting(sitting.name, sitting.arm, sitting.items, kept)
+
+
+def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
+    if study.is_draft:
+        report.add_finding(
+            "freezes", "The study is a draft. Writing these answers freezes its design and closes it: nobody can be sent to it afterwards. "
+            "Clone it to collect answers of your own.",
+        )  # fmt: skip
+    every = list(chain.from_iterable(rows.values()))
+    if n := sum(not said.has_offset for said in every):
+        report.add_finding("no_offset", f"{n:,} times do not say how far from UTC they are; they are read as UTC.")
+    if every and not any(said.time for said in every):
+        report.add_finding("no_times", "The file has no times: when answers were given stays unknown.")
+    if any(said.prompt for said in every) and not any(said.shown or said.label for said in every):
+        report.add_finding(
+            "no_places", "The file does not say what stood where: whether the place mattered cannot be found."
+        )
+
+
+def _job(study: Study, by: Any, report: Report) -> Job:
+    """What imported answers name as their source, where no job read them: the same row, done."""
+    from django.db.models.functions import Now
+
+    return Job.objects.create(
+        kind="import", study=study, by=by, state=Job.State.DONE, done=report.rows, total=report.rows, started_at=Now(), ended_at=Now(),
+        arguments={"filename": report.filename[:200], "sha256": report.sha256}, result=report.outcome(),
+    )  # fmt: skip

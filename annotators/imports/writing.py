@@ -1,0 +1,92 @@
+"""Imported answers as rows: a batch and an assignment for each annotator, and their responses. All of it in the caller's transaction."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from django.db.models import Max
+from django.utils import timezone
+
+from annotators.models import Annotator, Assignment, Response
+from studies.design.draw import DrawnBatch, item_key, write_batches, write_items
+from studies.models import Batch, Exposure, Item, Job, Prompt, Study
+from studies.protocols import DrawnItem
+
+from .ground import Before, Ground, ItemKey, in_natural_order, person_key, pool_of
+from .sittings import Sitting
+
+
+def write(study: Study, ground: Ground, before: Before, sittings: Sequence[Sitting], source: Job) -> None:
+    """The study is frozen and locked. Items are numbered in the order of their prompts' keys, numbers in them by their value."""
+    items = _items(study, {key for sitting in sittings for key in sitting.items})
+    # An item of which nothing is new is not placed again.
+    drawn = [DrawnBatch(0, sitting.arm, tuple(_placed(sitting, items))) for sitting in sittings]
+    last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
+    batches = write_batches(
+        study, drawn, wanted=1, origin=Batch.Origin.ANSWERED, first_number=0 if last is None else last + 1
+    )
+    Batch.objects.filter(pk__in=[batch.pk for batch in batches]).update(claimed=1)
+    people = _people(study, sittings)
+    now = timezone.now()
+    design = study.designs.order_by("version").last()
+    made = []
+    for sitting, batch in zip(sittings, batches, strict=True):
+        person = people[person_key(study, sitting.name)]
+        begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
+        made.append(
+            Assignment(
+                study=study, batch=batch, annotator_id=person, origin=Assignment.Origin.IMPORTED, source=source, design=design,
+                ordinal=before.ordinals.get(person, 0) + 1, claimed_at=begun, started_at=begun, submitted_at=ended,
+            )
+        )  # fmt: skip
+    Assignment.objects.bulk_create(made, batch_size=500)
+    Response.objects.bulk_create(_responses(sittings, made, items, now), batch_size=1000)
+
+
+def _items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
+    """The ids of these items; those that are not there yet are made."""
+    prompts = {prompt for _, prompt, _ in wanted}
+    keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
+    ordered = sorted(wanted, key=lambda item: (in_natural_order(keys[item[1]]), keys[item[1]], item[0], item[2]))
+    records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
+    written = write_items(study, records.values())
+    return {key: written[item_key(*record)].pk for key, record in records.items()}
+
+
+def _placed(sitting: Sitting, items: dict[ItemKey, int]) -> Iterator[tuple[int, DrawnItem]]:
+    about = {answer.row.item_id for answer in sitting.answers}
+    for number, key in enumerate(sitting.items, 1):
+        if number in about:
+            yield key[0], DrawnItem(item=items[key])
+
+
+def _people(study: Study, sittings: Sequence[Sitting]) -> dict[str, int]:
+    """Annotators by their keyed name."""
+    pool = pool_of(study)
+    keys = {person_key(study, sitting.name) for sitting in sittings}
+    there = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
+    Annotator.objects.bulk_create(
+        (Annotator(pool=pool, external_id=key) for key in sorted(keys - there)), batch_size=500
+    )
+    return dict(Annotator.objects.filter(pool=pool).values_list("external_id", "pk"))
+
+
+def _responses(
+    sittings: Sequence[Sitting], made: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
+) -> Iterator[Response]:
+    exposures: dict[tuple[int, int], int] = {}
+    if made:
+        rows = Exposure.objects.filter(item__in=Item.objects.filter(study=made[0].study_id))
+        exposures = {
+            (item, output): pk for item, output, pk in rows.values_list("item_id", "output_id", "pk").iterator(2000)
+        }
+    for sitting, assignment in zip(sittings, made, strict=True):
+        for answer in sitting.answers:
+            row = answer.row
+            item = items[sitting.items[row.item_id - 1]] if row.item_id else None
+            yield Response(
+                assignment=assignment, question_id=row.question_id, item_id=item, slot=row.slot, label=row.label, position=row.position,
+                exposure_id=exposures[item, row.exposure_id] if row.exposure_id else None,
+                chosen_id=exposures[item, row.chosen_id] if row.chosen_id else None,
+                value=row.value, choice=row.choice, part=row.part, text=row.text, skip_reason=row.skip_reason,
+                received_at=answer.about.said.time or now,
+            )  # fmt: skip

@@ -1,0 +1,341 @@
+"""The pages that an annotator sees: their order from the assignment's own seed, what they showed kept in ``PageVisit.shown``."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+from string import ascii_uppercase
+from typing import Any
+
+from annotators.models import Assignment
+from annotators.models.crypto import keyed
+from annotators.places.batch_plan import Plan, PlannedSection, frozen_plan, plan_of
+from studies.design.definition import QuestionWords
+from studies.design.draw import random_of
+from studies.models import Exposure, Study
+from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
+
+CHARACTERS_A_WORD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One page with who draws it. ``purpose`` never reaches a template."""
+
+    protocol: Protocol
+    page: Page
+    purpose: str
+
+
+class Instructions(Protocol):
+    """The page before the first text. It asks nothing; that it was read is its visit."""
+
+    slug = "instructions"
+    has_items = False
+    template = "annotate/instructions.html"
+
+    def asks(self, page):
+        return {}
+
+
+INSTRUCTIONS = Instructions()
+
+
+class Feedback(Protocol):
+    """The page behind a practice page: what was answered there, and the truth. It asks nothing."""
+
+    slug = "feedback"
+    template = "annotate/feedback.html"
+
+    def asks(self, page):
+        return {}
+
+
+FEEDBACK = Feedback()
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A section in this annotator's order."""
+
+    planned: PlannedSection
+    section: LaidSection
+    items: tuple[PageItem, ...]
+
+
+class Walk:
+    """Pages in their order, found by key. ``left``: of all the work, the part that lies on this page and those after it."""
+
+    __slots__ = ("keys", "left", "places", "steps")
+
+    def __init__(self, steps: Iterable[Step], plan: Plan):
+        self.steps = {step.page.key: step for step in steps}
+        self.keys = tuple(self.steps)
+        self.places = {key: place for place, key in enumerate(self.keys)}
+        self.left = _parts_left([step.page for step in self.steps.values()], plan)
+
+    def before(self, key: str) -> str:
+        """The page before this one, or ''."""
+        place = self.places[key]
+        return self.keys[place - 1] if place else ""
+
+    def after(self, key: str) -> str | None:
+        """The page after this one, or None."""
+        place = self.places[key] + 1
+        return self.keys[place] if place < len(self.keys) else None
+
+
+def _parts_left(pages: Sequence[Page], plan: Plan) -> list[float]:
+    """By reading and by answering, not by pages: a text counts where it is first shown, a question a quarter of a minute."""
+    a_minute = plan.wording.study["words_per_minute"] * CHARACTERS_A_WORD
+    read: set[int] = set()
+    work = []
+    for page in pages:
+        shown = {exposure for item in page.items for _, exposure in item.exposures}
+        characters = sum(plan.lengths.get(exposure, 0) for exposure in shown - read)
+        read |= shown
+        each = 1 if any(question.label for question in page.questions) else max(1, len(shown))
+        characters += len(plan.instructions) if page.key == "start" else 0
+        work.append(characters / a_minute + len(page.questions) * each / 4 + 0.1)
+    total = sum(work)
+    return [part / total for part in accumulate(reversed(work))][::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one assignment meets: its sections in its order, and its pages where no answer has a say in them."""
+
+    plan: Plan
+    laid: tuple[Laid, ...]
+    fixed: Walk | None
+
+
+def way_of(assignment: Assignment) -> Way:
+    if assignment.design_id:
+        return _laid(assignment.batch_id, assignment.design_id, assignment.seed)
+    return _way(plan_of(assignment), assignment.seed)
+
+
+# About as many as answer at the same time: a way of a hundred pages takes 50 kB.
+@lru_cache(maxsize=256)
+def _laid(batch_id: int, design_id: int, seed: int) -> Way:
+    return _way(frozen_plan(batch_id, design_id), seed)
+
+
+@lru_cache(maxsize=4096)
+def _claimed(code: str) -> tuple[int, int, int]:
+    """The batch, design and seed of an assignment, none of which changes. Raises LookupError where no design is frozen."""
+    found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
+    row = found.values_list("batch_id", "design_id", "seed").first()
+    if row is None:
+        raise LookupError(code)
+    return row
+
+
+def page_before(code: str, key: str) -> str:
+    """The page before this one where the pages are fixed; else ''. The assignment itself is not read for it."""
+    try:
+        walk = _laid(*_claimed(code)).fixed
+    except LookupError:
+        return ""
+    return walk.before(key) if walk and key in walk.places else ""
+
+
+def _way(plan: Plan, seed: int) -> Way:
+    laid = _lay_all(plan, seed)
+    return Way(plan, laid, _fixed_walk(plan, laid))
+
+
+def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
+    by_position = {section.position: section for section in plan.sections}
+    letters: dict[int, tuple[str, ...]] = {}
+    used = 0
+    laid = []
+    for place, planned in enumerate(_arranged_sections(plan, seed), 1):
+        source = by_position.get(planned.reuses, planned) if planned.reuses else planned
+        width = max((len(exposures) for _, exposures in source.items), default=0)
+        if width and source.position not in letters:
+            wanted = source.settings.get("labels", "random")
+            start = used if wanted == "continue" else 0
+            names = [label_of(n) for n in range(start, start + width)]
+            if wanted != "fixed":
+                random_of(seed, "labels", source.position).shuffle(names)
+            letters[source.position] = tuple(names)
+            used = max(used, start + width)
+        laid.append(_lay(planned, source, seed, place, letters.get(source.position, ())))
+    return tuple(laid)
+
+
+def label_of(n: int) -> str:
+    """A, B, … Z, AA, AB, …"""
+    return (label_of(n // 26 - 1) if n >= 26 else "") + ascii_uppercase[n % 26]
+
+
+def _arranged_sections(plan: Plan, seed: int) -> Sequence[PlannedSection]:
+    """Screening first, then training, then live sections in the order of the design or at random.
+
+    A section that reuses another stays right behind it, whatever the order: it speaks of what was just read.
+    """
+    order = {"screening": 0, "training": 1, "live": 2}
+    sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
+    if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
+        return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
+    heads = [s for s in sections if s.purpose == "live" and s.reuses is None and REGISTRY[s.protocol].has_items]
+    moved = iter(random_of(seed, "sections").sample(heads, len(heads)))
+    arranged: list[PlannedSection] = []
+    for section in sections:
+        if section in heads:
+            head = next(moved)
+            arranged.append(head)
+            arranged += [s for s in sections if s.reuses == head.position]
+        elif section.reuses is None:
+            arranged.append(section)
+    return arranged
+
+
+def _lay(planned: PlannedSection, source: PlannedSection, seed: int, place: int, letters: tuple[str, ...]) -> Laid:
+    protocol = REGISTRY[planned.protocol]
+    order = random_of(seed, "items", source.position).sample(source.items, len(source.items))
+    if planned.reuses:
+        order = order[: planned.m]
+    by_section = REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed"
+    items = []
+    for position, (item, exposures) in enumerate(order, 1):
+        mine = letters
+        if not by_section:
+            mine = tuple(random_of(seed, "item", item).sample(letters, len(letters)))
+        labelled = ((mine[number], exposure) for number, exposure in exposures)
+        items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
+    asked = [question for _, question in planned.asked]
+    ids = {question.key: pk for pk, question in planned.asked}
+    arranged = protocol.arranged(asked, planned.settings, random_of(seed, "questions", planned.position))
+    questions = tuple(page_question(n, ids[q.key], q, planned.numbers, letters) for n, q in enumerate(arranged, 1))
+    return Laid(planned, LaidSection(place, planned.m, planned.settings, questions), tuple(items))
+
+
+def page_question(
+    position: int, pk: int, words: QuestionWords, numbers: Mapping[str, int], letters: Sequence[str]
+) -> PageQuestion:
+    def label(system):
+        return letters[numbers[system]] if system in numbers and letters else ""
+
+    x, y = (label(words.x), label(words.y)) if words.x else ("", "")
+    text = words.text.replace("{x}", x).replace("{y}", y)
+    return PageQuestion(
+        position, pk, words.key, text, words.help.replace("{x}", x).replace("{y}", y), words.scale, words.required,
+        words.skip_reasons, f"{x}{y}" if x else "",
+    )  # fmt: skip
+
+
+def walk_of(assignment: Assignment, answers: Mapping[str, Any]) -> Walk:
+    """The pages, in order, as far as the answers so far determine them."""
+    way = way_of(assignment)
+    return way.fixed or Walk(_steps(way.plan, way.laid, answers), way.plan)
+
+
+def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> list[Step]:
+    steps: list[Step] = []
+    instructions = plan.instructions
+    for laid in sections:
+        if instructions and laid.planned.purpose != "screening":
+            steps.append(_instructions_step())
+            instructions = ""
+        protocol = REGISTRY[laid.planned.protocol]
+        for page in protocol.pages(laid.section, laid.items, answers):
+            steps.append(Step(protocol, page, laid.planned.purpose))
+            if tells := told_on(page, laid.planned.told):
+                questions = tuple(question for question in page.questions if question.id in tells)
+                told = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
+                steps.append(Step(FEEDBACK, told, laid.planned.purpose))
+    return steps
+
+
+def told_on(page: Page, told: frozenset[tuple[int, int]]) -> set[int]:
+    """The questions of this page whose truth is told on the page behind it."""
+    return {question.id for question in page.questions for item in page.items if (item.id, question.id) in told}
+
+
+class _LooksAtAnswers(Exception):
+    """A protocol asked for an answer to determine its pages."""
+
+
+class _Unread(Mapping):
+    """Answers at which nobody may look."""
+
+    def _refuse(self, *_):
+        raise _LooksAtAnswers
+
+    __getitem__ = __iter__ = __len__ = _refuse
+
+
+def _fixed_walk(plan: Plan, sections: Sequence[Laid]) -> Walk | None:
+    """All pages, where they are determined without a look at any answer: then no answer changes them."""
+    try:
+        return Walk(_steps(plan, sections, _Unread()), plan)
+    except _LooksAtAnswers:
+        return None
+
+
+def _instructions_step() -> Step:
+    return Step(INSTRUCTIONS, Page("start", LaidSection(0, 0, {}, ())), "live")
+
+
+def shown_of(page: Page) -> dict[str, Any]:
+    """What this page showed, to be kept: item order with labels and media ids, questions in order with their words."""
+    return {
+        "items": [
+            [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
+        ],
+        "questions": [[q.position, q.id, q.text, q.label] for q in page.questions],
+    }
+
+
+def page_as_shown(page: Page, shown: Mapping[str, Any]) -> Page:
+    """The page as it was at first sight, so that no later release of the code reorders it."""
+    by_id = {question.id: question for question in page.section.questions}
+    questions = tuple(
+        replace(by_id[pk], position=position, text=text, label=label)
+        for position, pk, text, label in shown["questions"]
+    )
+    items = tuple(
+        PageItem(position, pk, tuple((label, exposure) for label, exposure in exposures))
+        for position, pk, exposures in shown["items"]
+    )
+    return replace(page, items=items, questions=questions)
+
+
+_PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}
+_NUMBERED = {"s": "section", "p": "page"}
+_BEHIND = {"f": "reasons", "t": "the truth"}
+
+
+def page_words(key: str) -> str:
+    """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
+    words = []
+    for part in key.split("."):
+        letter, number = part[:1], part[1:].rstrip("".join(_BEHIND))
+        if letter in _NUMBERED and number.isdigit():
+            behind = part[1 + len(number) :]
+            words += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[one] for one in behind)]
+        else:
+            words.append(_PARTS.get(part, part))
+    return ", ".join(words)
+
+
+def media_id(assignment_code: str, exposure_id: int, of: str = "output") -> str:
+    """The name of an image in this assignment's pages: keyed, so that it tells nothing and nobody else can make it."""
+    return keyed("media", assignment_code, of, str(exposure_id))[:32]
+
+
+def media_names(assignment: Assignment) -> dict[str, str]:
+    """Every image that this assignment may see: opaque id to stored name."""
+    rows = Exposure.objects.filter(item__placements__batch=assignment.batch_id).values_list(
+        "pk", "output__media", "item_id", "item__prompt__media"
+    )
+    names = {}
+    for exposure, output, item, prompt in rows:
+        if output:
+            names[media_id(assignment.code, exposure)] = output
+        if prompt:
+            names[media_id(assignment.code, item, "prompt")] = prompt
+    return names

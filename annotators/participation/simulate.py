@@ -1,0 +1,206 @@
+"""Robots that answer a study with known preferences, through the same functions that an annotator's browser reaches.
+
+What they prefer goes in, what the report finds must come out: for the demo, for trying a study before it is paid for, and for
+tests. Their assignments have the origin ``robot``, take real places, and count in a report only when it asks for them.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.http import QueryDict
+
+from annotators.models import Assignment, PageVisit
+from annotators.pages.forms import Sent
+from annotators.pages.record import Standing, record_page, standing_of
+from annotators.pages.sequence import Step, page_as_shown, shown_of
+from annotators.places import assign
+from studies.design.definition import burdens
+from studies.models import Exposure, Question, Study
+from studies.protocols.base.robots import Robot
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How robots answer. Standard deviations are on the scale of the answers, 0..1; shares are of robots.
+
+    ``spread``: between robots' opinions of one pair; ``noise``: of each answer; ``acquiescent``: the share that adds
+    ``acquiescence`` to whatever is named first; ``screened_out``: the share that fails screening; ``commenting``: the share that
+    writes where words are voluntary; ``abandoning``: the share that leaves before the last page. ``words_per_minute`` is what
+    they are said to read at: their times are set back accordingly, as if they had taken them.
+    """
+
+    spread: float = 0.15
+    noise: float = 0.05
+    acquiescent: float = 0.1
+    acquiescence: float = 0.2
+    screened_out: float = 0.05
+    commenting: float = 0.3
+    abandoning: float = 0.0
+    round_to: int = 5
+    words_per_minute: float = 260
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What became of the robots."""
+
+    submitted: int
+    screened_out: int
+    abandoned: int
+    turned_away: int
+
+
+def default_preferences(study: Study) -> dict[str, float]:
+    """Latent preferences where none are given: systems by name, half a point of log-odds apart."""
+    return {
+        name: 0.5 * place for place, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))
+    }
+
+
+def simulate_answers(
+    study: Study,
+    n: int,
+    preferences: Mapping[str, float] | None = None,
+    rng: random.Random | None = None,
+    *,
+    crowd: Crowd | None = None,
+    name: str = "robot",
+    progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
+) -> Simulated:
+    """Let ``n`` robots arrive, claim places and answer every page.
+
+    ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is
+    1 / (1 + exp(y - x)). Stops early when no place is left. Raises ValueError, naming the system, for a preference that is about
+    no system of the study, or a system without one.
+    """
+    crowd, rng = crowd or Crowd(), rng or random.Random(study.seed)
+    strengths = default_preferences(study) if preferences is None else dict(preferences)
+    _check(study, strengths)
+    world = World(study, strengths, crowd)
+    ends = {"submitted": 0, "screened_out": 0, "abandoned": 0, "turned_away": 0}
+    for number in range(n):
+        progress(number, n, f"Robot {number + 1} of {n} answers")
+        end = _take_part(study, f"{name}-{study.pk}-{number}", world, random.Random(rng.getrandbits(64)))
+        ends[end] += 1
+        if end == "turned_away":
+            ends["turned_away"] = n - number
+            break
+    progress(n, n, "All robots have answered")
+    return Simulated(**ends)
+
+
+def _check(study: Study, strengths: Mapping[str, float]) -> None:
+    names = set(study.systems.values_list("name", flat=True))
+    if unknown := sorted(set(strengths) - names):
+        raise ValueError(f"preferences: {unknown[0]!r} is no system of this study ({', '.join(sorted(names))})")
+    if missing := sorted(names - set(strengths)):
+        raise ValueError(f"preferences: the system {missing[0]!r} has none")
+    if wrong := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
+        raise ValueError(f"preferences: that of {wrong[0]!r} is no finite number")
+
+
+class World:
+    """What is the same for all robots, read once."""
+
+    def __init__(self, study: Study, strengths: Mapping[str, float], crowd: Crowd):
+        self.strengths, self.crowd = strengths, crowd
+        self.pairs = {
+            pk: (x, y)
+            for pk, x, y in Question.objects.filter(section__study=study, x__isnull=False).values_list(
+                "pk", "x__name", "y__name"
+            )
+        }
+        self.minutes = {
+            int(burden.batch): burden.words / crowd.words_per_minute + burden.questions / 6 for burden in burdens(study)
+        }
+
+    def systems_of(self, batch_id: int) -> dict[int, str]:
+        return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
+
+
+def _take_part(study: Study, person: str, world: World, rng: random.Random) -> str:
+    annotator = assign.annotator_of("robots", person)
+    claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
+    if claim.outcome != "claimed" or claim.assignment is None:
+        return "turned_away"
+    assignment = claim.assignment
+    assignment.study = study
+    robot = Judge(world, world.systems_of(assignment.batch_id), rng)
+    standing = standing_of(assignment)
+    key = standing.next_key
+    is_abandoning = rng.random() < world.crowd.abandoning
+    while key is not None:
+        standing = standing_of(assignment)
+        if is_abandoning and key == list(standing.steps)[-1]:
+            return "abandoned"
+        outcome = record_page(assignment, key, answers_on(standing, key, robot))
+        if outcome.sent is not None:
+            raise ValueError(refusal(standing.steps[key], outcome.sent))
+        key = outcome.following
+    ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
+    if not ended:
+        return "screened_out"
+    minutes = world.minutes.get(assignment.batch.number, 1.0) * math.exp(rng.gauss(0, 0.3))
+    begun = ended - timedelta(minutes=minutes)
+    Assignment.objects.filter(pk=assignment.pk).update(claimed_at=begun, started_at=begun)
+    return "submitted"
+
+
+def answers_on(standing: Standing, key: str, robot: Robot) -> QueryDict:
+    """What a robot sends from a page, as it was shown; shown now where it was not yet."""
+    step = standing.steps[key]
+    visit = standing.visits.get(key) or PageVisit.objects.create(
+        assignment=standing.assignment, key=key, shown=shown_of(step.page)
+    )
+    data = QueryDict(mutable=True)
+    data.update(robot.answers(step.protocol, step.protocol.asks(page_as_shown(step.page, visit.shown))))
+    return data
+
+
+def refusal(step: Step, sent: Sent) -> str:
+    """Which rule a robot's answers broke, and who must know of it."""
+    slug = step.protocol.slug
+    broken = "; ".join([*sent.general, *(f"{slot}: {text}" for slot, text in sent.errors.items())])
+    return (
+        f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must say what is plausible: give it a "
+        "method `plausible(asks, robot)` whose answers its own `clean` takes (studies.protocols.base.robots)."
+    )
+
+
+class Judge(Robot):
+    """A robot with opinions, drawn once, of the systems whose outputs it is shown."""
+
+    def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
+        super().__init__(rng)
+        self.world, self.systems, crowd = world, systems, world.crowd
+        self.middle, self.round_to = sum(world.strengths.values()) / len(world.strengths), crowd.round_to
+        self.is_acquiescent = rng.random() < crowd.acquiescent
+        self.is_screened_out = rng.random() < crowd.screened_out
+        self.is_commenting = rng.random() < crowd.commenting
+        # A person's liking of each system is one number, so that a robot's own preferences cohere.
+        logit_spread = 4 * crowd.spread / math.sqrt(2)
+        self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
+        self.severity = rng.gauss(0, 0.4)
+
+    def strength(self, exposure_id):
+        return self.world.strengths.get(self.systems.get(exposure_id, ""), self.middle)
+
+    def liking(self, exposure_id):
+        return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
+
+    def share(self, ask):
+        """A stated chance where two systems are compared, else what one output is worth to this robot."""
+        if pair := self.world.pairs.get(ask.question_id):
+            return self._chance(*pair)
+        latent = self.liking(ask.exposure_id) - self.middle + self.severity
+        return min(0.999, 1 / (1 + math.exp(-latent)))
+
+    def _chance(self, x: str, y: str) -> float:
+        """The stated chance that x is better: opinion, noise, and a leaning towards whoever is named first."""
+        crowd = self.world.crowd
+        share = 1 / (1 + math.exp(self.own[y] - self.own[x])) + self.rng.gauss(0, crowd.noise)
+        return min(1.0, max(0.0, share + (crowd.acquiescence if self.is_acquiescent else 0.0)))

@@ -1,0 +1,77 @@
+"""What may be refused at a panel, and whether what was measured is enough for it. Rules of panels are data; these are the same for all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from annotators.recruitment.panels import CHECKS, NO_ANSWERS, SEEN, TOO_FAST, TOO_SLOW, Refusals
+
+from .measured import Measured, lasted
+
+SHORT_MINUTES = 5  # in a shorter study one failed check is enough
+MANY_CHECKS = 2
+FAR = 3.0  # standard deviations
+TO_BE_SAID = "[Say here in your own words what was wrong.]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A category of a panel for one piece of work. ``missing``: what it lacks, '' where it may be chosen. ``needs_note``: only what a
+    person saw speaks for it, and they must write that down."""
+
+    category: str
+    words: str
+    missing: str
+    needs_note: bool
+
+
+def grounds_for(refusals: Refusals, found: Measured, is_finished: bool) -> list[Ground]:
+    """Every category of the panel. Who has not finished here can be refused for one thing: that there is nothing of theirs."""
+    lacking = _lacking(found)
+    if not is_finished:
+        only = "not finished here; only work of which nothing is stored can be refused"
+        lacking = dict.fromkeys(lacking, only) | {NO_ANSWERS: lacking[NO_ANSWERS]}
+    made = []
+    for category, words in refusals.categories.items():
+        names = refusals.grounds_of(category)
+        measured_ones = [name for name in names if name != SEEN]
+        is_measured = any(not lacking[name] for name in measured_ones)
+        rests_on_note = not is_measured and SEEN in names
+        missing = "" if is_measured else "; ".join(dict.fromkeys(lacking[name] for name in names if lacking[name]))
+        made.append(Ground(category, words, "" if rests_on_note and not lacking[SEEN] else missing, rests_on_note))
+    return made
+
+
+def _lacking(found: Measured) -> Mapping[str, str]:
+    """What each kind of evidence lacks; '' where it is there."""
+    needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MANY_CHECKS
+    failed = len(found.failed)
+    checks = "" if failed >= needed else (
+        f"{failed} of {found.checks} questions with a known answer failed; a study of this length needs {needed}"
+        if found.checks else "no question with a known answer was asked"
+    )  # fmt: skip
+    return {
+        CHECKS: checks, TOO_FAST: _apart(found, -1, "fast"), TOO_SLOW: _apart(found, 1, "slow"),
+        NO_ANSWERS: f"{found.answers} answers are stored" if found.answers else "", SEEN: "",
+    }  # fmt: skip
+
+
+def _apart(found: Measured, sign: int, word: str) -> str:
+    if found.z is None:
+        return "the time cannot be compared"
+    if sign * found.z > FAR:
+        return ""
+    # Among so few nobody can be that far from the mean, however fast.
+    few = "; among fewer than 11 people nobody can be" if found.people < 11 else ""
+    return f"{sign * found.z:.1f} standard deviations too {word}; more than {FAR:.0f} are needed{few}"
+
+
+def drafted(found: Measured) -> str:
+    """The beginning of a message to the person, from the evidence. What it leaves open a person must write."""
+    parts = []
+    if found.failed:
+        parts.append(f"{len(found.failed)} of the {found.checks} questions with a known answer in this study were not answered as expected.")  # fmt: skip
+    if found.z is not None and abs(found.z) > FAR and found.seconds is not None:
+        parts.append(f"The whole study took you {lasted(found.seconds)}, which is far {'less' if found.z < 0 else 'more'} than others took.")  # fmt: skip
+    if not found.answers:
+        parts.append("No answers of yours reached us.")
+    return " ".join([*parts, TO_BE_SAID])

@@ -1,0 +1,156 @@
+"""What can be measured of one piece of work: the evidence a decision may rest on. It names no system and decides nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import log, sqrt
+from typing import Any
+
+from django.utils import timezone
+
+from annotators.models import Assignment, Response
+from annotators.pages.record import standing_of
+from annotators.places.batch_plan import plan_of
+from studies.models import Expected, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A question with a known answer that was answered otherwise. For colleagues: an annotator is told how many, never which."""
+
+    item: int
+    question: str
+    expected: str
+    answered: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """``minutes``: as the person was told. ``z``: the time from the first page to the last, in standard deviations of the logarithm over
+    all ``people`` who finished; None where that cannot be said. ``checks``: questions with a known answer that were answered."""
+
+    minutes: int | None
+    seconds: int | None
+    z: float | None
+    people: int
+    answers: int
+    checks: int
+    failed: tuple[Failed, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        rows = [{name: getattr(one, name) for name in Failed.__slots__} for one in self.failed]
+        return {
+            "measured_at": timezone.now().isoformat(timespec="seconds"), "minutes": self.minutes, "seconds": self.seconds,
+            "z": None if self.z is None else round(self.z, 2), "people": self.people, "answers": self.answers, "checks": self.checks,
+            "failed": len(self.failed), "failed_checks": rows,
+        }  # fmt: skip
+
+
+def measured(assignment: Assignment) -> Measured:
+    """As it stands now. The number of queries does not depend on how long the study is, or how many took part."""
+    checks, failed = _checks(assignment)
+    seconds, z, people = _time(assignment)
+    minutes = plan_of(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
+    answers = Response.objects.filter(assignment=assignment).count()
+    return Measured(minutes, seconds, z, people, answers, checks, failed)
+
+
+def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
+    if not (assignment.started_at and assignment.submitted_at):
+        return None, None, 0
+    finished = Assignment.objects.filter(
+        study=assignment.study_id, origin=Assignment.Origin.LIVE, started_at__isnull=False, submitted_at__isnull=False
+    )
+    mine = (assignment.submitted_at - assignment.started_at).total_seconds()
+    # Times are skewed to the right: on their own scale nobody could ever be three deviations too fast.
+    logs = [log(max((end - start).total_seconds(), 0.5)) for start, end in finished.values_list("started_at", "submitted_at")]  # fmt: skip
+    n = len(logs)
+    if n < 2:
+        return round(mine), None, n
+    mean = sum(logs) / n
+    spread = sqrt(sum((one - mean) ** 2 for one in logs) / (n - 1))
+    return round(mine), (log(max(mine, 0.5)) - mean) / spread if spread > 0 else None, n
+
+
+def _checks(assignment: Assignment) -> tuple[int, tuple[Failed, ...]]:
+    """How many questions with a known answer were answered, and those that were answered otherwise.
+
+    Practice items teach and are no checks. What was left open or could be skipped was not answered otherwise.
+    """
+    wanted = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
+    expected = {(one.item_id, one.question_id): one for one in wanted.select_related("item", "question")}
+    if not expected:
+        return 0, ()
+    answers = Response.objects.filter(assignment=assignment, item__in={item for item, _ in expected}).order_by("pk")
+    given = [one for one in answers if (one.item_id, one.question_id) in expected and _says_something(one)]
+    missed = [(one, known) for one in given if not _is_right(one, known := expected[one.item_id, one.question_id])]
+    if not missed:
+        return len(given), ()
+    words, letters = _as_shown(assignment)
+    return len(given), tuple(
+        Failed(known.item.number, words.get(known.question_id, known.question.key), _known(known, letters), _given(one))
+        for one, known in missed
+    )
+
+
+def _says_something(answer: Response) -> bool:
+    return answer.value is not None or answer.chosen_id is not None
+
+
+def _is_right(answer: Response, expected: Expected) -> bool:
+    if expected.exposure_id:
+        return answer.chosen_id == expected.exposure_id
+    return answer.value is not None and expected.low <= answer.value <= expected.high
+
+
+def _known(expected: Expected, letters: Mapping[int, str]) -> str:
+    if expected.exposure_id:
+        return f"the text {letters.get(expected.exposure_id, 'that was named')}"
+    return f"{expected.low:g}" if expected.low == expected.high else f"{expected.low:g} to {expected.high:g}"
+
+
+def _given(answer: Response) -> str:
+    if answer.chosen_id:
+        return f"the text {answer.label}".strip()
+    return f"{Decimal(answer.value).normalize():f}"
+
+
+def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
+    """The questions' words and the outputs' letters as this person saw them: no system has a name there."""
+    words: dict[int, str] = {}
+    letters: dict[int, str] = {}
+    standing = standing_of(assignment)
+    for key in standing.visits:
+        if step := standing.steps.get(key):
+            words.update({question.id: question.text[:200] for question in step.page.questions})
+            letters.update({exposure: letter for item in step.page.items for letter, exposure in item.exposures})
+    return words, letters
+
+
+def told(evidence: Mapping[str, Any]) -> list[str]:
+    """The same in words that its person may read: counts and times, never which question, never what was expected."""
+    if not evidence:  # what a panel measured, if it did, nobody here knows
+        return []
+    words = []
+    if checks := evidence.get("checks"):
+        words.append(
+            f"{evidence.get('failed', 0)} of {checks} question{'' if checks == 1 else 's'} with a known answer "
+            f"{'was' if evidence.get('failed', 0) == 1 else 'were'} not answered as expected."
+        )
+    if (seconds := evidence.get("seconds")) is not None:
+        promised = f" It was announced with {evidence['minutes']} minutes." if evidence.get("minutes") else ""
+        words.append(f"From your first page to your last it took {lasted(seconds)}.{promised}")
+    if (z := evidence.get("z")) is not None and abs(z) > 3:
+        words.append(
+            f"That is far {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished took."
+        )
+    if not evidence.get("answers"):
+        words.append("No answers of yours are stored.")
+    return words
+
+
+def lasted(seconds: int) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    parts = [f"{minutes} minute{'' if minutes == 1 else 's'}"] if minutes else []
+    parts += [f"{rest} second{'' if rest == 1 else 's'}"] if rest or not minutes else []
+    return " and ".join(parts)

@@ -1,0 +1,426 @@
+"""Places: claimed, released, revived. Beside ``importing`` the only creators of Assignment.
+
+Locks are taken in one order everywhere: annotator, batch, assignment. Whoever holds an assignment and needs its batch ends the
+transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+
+from django.core.cache import cache
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Greatest, Now
+from django.utils import timezone
+
+from annotators.models import Annotator, Assignment, Recruitment, new_code
+from annotators.models.crypto import keyed
+from annotators.models.identity import keep_identity, kept_ids
+from annotators.models.registry import REGISTRY as CHANNELS
+from studies.models import Batch, Design, Item, Placement, Section, Study
+from studies.protocols import REGISTRY
+
+logger = logging.getLogger("heval.annotators")
+
+Released = Assignment.Released
+# Outcomes of a claim, beside "claimed".
+WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
+REVIVABLE = (Released.EXPIRED, Released.RETURNED)
+ENDS_PARTICIPATION = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
+# More places than both of these do not run out within a minute, unless a clock was set or everybody left.
+MANY_PLACES, LARGE_SHARE = 10, 0.2
+SECOND_LOOK_AFTER, FIRST_LOOK_HOLDS = 300, 900  # seconds
+FIRST_LOOK_KEY = "heval:places:first-look"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim came to: ``outcome`` is "claimed" or one of the words above; FULL leaves a row too."""
+
+    outcome: str
+    assignment: Assignment | None = None
+
+
+class Lease(Now):
+    """Now, by the database's clock, and so many seconds. For ``Now() + timedelta`` SQLite calls Python, at each page."""
+
+    def __init__(self, seconds: int):
+        super().__init__(Value(seconds))
+
+    def as_postgresql(self, compiler, connection, **extra):
+        template = "STATEMENT_TIMESTAMP() + %(expressions)s * INTERVAL '1 second'"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+    def as_sqlite(self, compiler, connection, **extra):
+        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW', %(expressions)s || ' seconds')"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+
+def kept_for(seconds: int):
+    """A place that is held, for so many seconds from now; one that is kept for days already is not cut short."""
+    return Greatest(F("reserved_until"), Lease(seconds))
+
+
+def kept_seconds(recruitment: Recruitment | None) -> int:
+    """How long the recruitment's channel keeps a place at least; 0 where the study's own times hold."""
+    return CHANNELS[recruitment.channel].kept_seconds(recruitment) if recruitment else 0
+
+
+def is_revivable(assignment: Assignment) -> bool:
+    return bool(
+        assignment.batch_id
+        and assignment.released_reason in REVIVABLE
+        and not assignment.submitted_at
+        and not assignment.withdrawn_at
+    )
+
+
+def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySet[Batch]:
+    """Batches with a free place for this annotator, the next to be claimed first.
+
+    A batch that holds an item already given to them is passed over, whatever became of it; their own released places (``own``)
+    may be taken again.
+    """
+    batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
+    # Read first, and passed on as numbers. As a query within the query it was planned anew for each batch and placement where the
+    # database had not counted the rows of a study just launched: minutes for a hundred batches, for people who had been given nothing.
+    given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
+    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # the same for everybody of an arm, in each of their batches
+    if items := list(given.values_list("item", flat=True)):
+        met = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
+        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
+    if arms:
+        batches = batches.filter(arm__in=arms)
+    return batches.order_by("claimed", "number")
+
+
+def has_taken_part_elsewhere(study: Study, annotator: Annotator) -> bool:
+    """In the study it was cloned from, or in another of its exclusion group."""
+    barring = []
+    if study.clone_of_id and study.keeps_origin_out:
+        barring.append(Q(study=study.clone_of_id))
+    if study.exclusion_group:
+        barring.append(Q(study__exclusion_group=study.exclusion_group))
+    if not barring:
+        return False
+    others = Assignment.objects.filter(annotator=annotator).exclude(study=study).exclude(origin=Assignment.Origin.TEST)
+    return others.exclude(released_reason=Released.FULL).filter(reduce(or_, barring)).exists()
+
+
+def claim_batch(
+    study: Study,
+    annotator: Annotator,
+    recruitment: Recruitment | None = None,
+    arms=(),
+    origin: str = Assignment.Origin.LIVE,
+    external_ids=None,
+    trust: str = Assignment.Trust.CLAIMED,
+    is_consented: bool = False,
+) -> Claim:
+    """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them.
+
+    ``external_ids``: the ids that the address carried. The person's own id among them goes to the enciphered table, together with the
+    row that is made: of people who are given nothing, nothing is kept.
+    """
+    with transaction.atomic():
+        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
+        study = Study.objects.get(pk=study.pk)
+        past = _past(study, annotator)
+        live = next((a for a in past if not a.released_at and not a.submitted_at), None)
+        if live is not None:
+            return Claim("claimed", rebound(live, external_ids))
+        if study.state != Study.State.LAUNCHED:
+            return Claim(PAUSED if study.state == Study.State.PAUSED else CLOSED)
+        if any(a.withdrawn_at or a.released_reason in ENDS_PARTICIPATION for a in past):
+            return Claim(BARRED)
+        if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
+            return Claim(DONE, next(a for a in past if a.submitted_at))
+        # Who only found no place here has not begun here.
+        if not any(a.batch_id for a in past) and has_taken_part_elsewhere(study, annotator):
+            return Claim(DONE)
+        own = {a.batch_id: a for a in past if is_revivable(a)}
+        first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
+        choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
+        is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
+        # Where all is one annotator's, whoever holds the first batch holds the study: newcomers meet at its lock.
+        batch = _locked_first(choose.filter(number=0) if is_newcomer else choose)
+        if batch is not None and batch.pk in own:
+            if not _revive(batch, own[batch.pk].pk):
+                return Claim(WAIT)
+            return Claim(
+                "claimed",
+                rebound(Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk), external_ids),
+            )
+        if batch is not None:
+            return Claim(
+                "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
+            )
+        if _place_may_become_free(study) or (is_newcomer and choose.exists()):
+            return Claim(WAIT)
+        # A person who was given a place once was not turned away: their own row says how that ended.
+        begun = next((a for a in reversed(past) if a.batch_id), None)
+        return Claim(FULL, begun or _turned_away(past, study, annotator, recruitment, origin, external_ids, trust))
+
+
+def turn_away(
+    study: Study,
+    annotator: Annotator,
+    recruitment: Recruitment,
+    external_ids=None,
+    trust: str = Assignment.Trust.CLAIMED,
+) -> Assignment:
+    """Somebody who was told to wait leaves instead, as who found no place: one row by this link, however often they say so. Who has
+    been given a place meanwhile keeps it: that is what comes back then."""
+    with transaction.atomic():
+        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
+        past = _past(study, annotator)
+        given = [a for a in past if a.batch_id]
+        if given:
+            return given[-1]
+        return _turned_away(past, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
+
+
+def _past(study: Study, annotator: Annotator) -> list[Assignment]:
+    mine = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
+    return list(mine.select_related("batch", "annotator").order_by("pk"))
+
+
+def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
+    """The first open batch, locked. Locked ones are skipped at first; "none" is only believed after waiting for them.
+
+    At most one batch is ever locked: PostgreSQL keeps the lock of a row that fails its re-check, so whoever asks for "the first of
+    these", waits and goes on to the next holds both, and two who met them in another order wait for each other for ever.
+    """
+    while True:
+        batch = _locked(choose, skip_locked=True)
+        if batch is not None:
+            return batch
+        busy = choose.values_list("pk", flat=True).first()
+        if busy is None:
+            return None
+        # Somebody else holds it. Once they are done it has a place left for us, or the others are looked at anew.
+        batch = _locked(choose.filter(pk=busy))
+        if batch is not None:
+            return batch
+
+
+def _locked(choose: QuerySet[Batch], **how) -> Batch | None:
+    point = transaction.savepoint()
+    batch = choose.select_for_update(of=("self",), no_key=True, **how).first()
+    if batch is None:
+        transaction.savepoint_rollback(point)
+    else:
+        transaction.savepoint_commit(point)
+    return batch
+
+
+def _newest_design(study: Study) -> Design | None:
+    """Without its canonical text, which is as long as the study is large."""
+    return Design.objects.filter(study=study).defer("canonical").order_by("version").last()
+
+
+def _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented) -> Assignment:
+    Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
+    design = _newest_design(study)
+    taken = {a.ordinal for a in past if not a.released_at}
+    assignment = Assignment.objects.create(
+        study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
+        external_ids=_kept(annotator, external_ids), trust=trust, ordinal=_lowest_free(taken),
+        reserved_until=Lease(max(study.start_window_seconds, kept_seconds(recruitment))),
+        consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
+    )  # fmt: skip
+    assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
+    return assignment
+
+
+def _turned_away(past, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
+    """Their row by this link as one for whom there was no place. Each panel is told, and each link pays, for itself."""
+    for one in past:
+        if one.released_reason == Released.FULL and one.recruitment_id == (recruitment and recruitment.pk):
+            return rebound(one, external_ids)
+    return Assignment.objects.create(
+        study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=_kept(annotator, external_ids), trust=trust,
+        design=_newest_design(study), released_at=Now(), released_reason=Released.FULL,
+    )  # fmt: skip
+
+
+def rebound(assignment: Assignment, external_ids) -> Assignment:
+    """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
+    kept = _kept(assignment.annotator, external_ids)
+    if external_ids and kept != assignment.external_ids:
+        Assignment.objects.filter(pk=assignment.pk).update(external_ids=kept)
+        assignment.external_ids = kept
+    return assignment
+
+
+def _kept(annotator: Annotator, external_ids) -> dict[str, str]:
+    """The ids that an assignment may hold. The person's own id is enciphered here: every row that knows ids is written with it."""
+    ids = external_ids or {}
+    keep_identity(annotator, ids.get("person", ""))
+    return kept_ids(annotator, ids)
+
+
+def _lowest_free(taken: set[int]) -> int:
+    return next(n for n in range(1, len(taken) + 2) if n not in taken)
+
+
+def _place_may_become_free(study: Study) -> bool:
+    live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
+    return live.exists() or unsettled_items(study).exists()
+
+
+def is_for_one_annotator(study: Study) -> bool:
+    """Whether all batches are one annotator's. Nobody can be given several where the study does not say so: no query then."""
+    return study.batches_per_annotator > 1 and any(
+        REGISTRY[section.protocol].is_for_one_annotator(section)
+        for section in study.sections.all() if section.protocol in REGISTRY
+    )  # fmt: skip
+
+
+def settling_sections(study: Study) -> list[Section]:
+    """Sections whose items may want more answers than their batches have places."""
+    return [
+        section for section in study.sections.all()
+        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles(section)
+    ]  # fmt: skip
+
+
+def unsettled_items(study: Study) -> QuerySet[Item]:
+    """Items that may be given to one more annotator: open, of such sections, and not decided."""
+    open_now = Placement.objects.filter(
+        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=settling_sections(study)
+    )
+    return Item.objects.filter(Exists(open_now), study=study, kind=Item.Kind.LIVE, settled_at=None, retired_in=None)
+
+
+@transaction.atomic
+def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
+    """Give the place back. False when there is nothing to give: released before, submitted, or (sweeper) no longer expired."""
+    batch_id = Assignment.objects.values_list("batch_id", flat=True).get(pk=pk)
+    if batch_id:
+        Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
+    live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
+    if only_if_expired:
+        live = live.filter(_is_over())
+    if not live.update(released_at=Now(), released_reason=reason):
+        return False
+    if batch_id:
+        Batch.objects.filter(pk=batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+    return True
+
+
+@transaction.atomic
+def revive(pk: int) -> bool:
+    """True when the assignment holds its place again; False when the place has gone or its person holds another."""
+    annotator_id, batch_id = Assignment.objects.values_list("annotator_id", "batch_id").get(pk=pk)
+    Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator_id)
+    if not batch_id:
+        return False
+    batch = Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
+    return _revive(batch, pk)
+
+
+def _revive(batch: Batch, pk: int) -> bool:
+    """The annotator and the batch are locked."""
+    assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).select_related("study").get(pk=pk)
+    if not assignment.released_at:
+        return True
+    study = assignment.study
+    if not is_revivable(assignment) or batch.claimed >= batch.wanted or study.state not in Study.RUNNING:
+        return False
+    mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
+        origin="test"
+    )
+    if mine.filter(submitted_at=None).exists():
+        return False
+    Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
+    Assignment.objects.filter(pk=pk).update(
+        released_at=None, released_reason="", ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
+        reserved_until=Lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
+    )  # fmt: skip
+    return True
+
+
+def _is_over() -> Q:
+    """Of whoever is inside: the time of the place has run out, or the study is closed, grace period and all."""
+    # No join: the database looks at these conditions again when it had to wait for the row.
+    return Q(reserved_until__lt=Now()) | Q(study__in=Study.objects.filter(state=Study.State.CLOSED))
+
+
+def sweep(limit: int = 500) -> int:
+    """Release the places whose time is over. One transaction each.
+
+    Where a large share seems to be over at once, the clock may have been set ahead: they stay until a second look.
+    """
+    live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
+    expired = live.filter(_is_over())
+    if _is_clock_doubtful(live):
+        expired = live.filter(study__state=Study.State.CLOSED)
+    found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
+    return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+
+
+def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
+    """Many places ran out together, and nobody has seen so for five minutes yet."""
+    in_time = ~Q(study__state=Study.State.CLOSED)
+    seen = live.aggregate(
+        places=Count("pk"), over=Count("pk", filter=Q(reserved_until__lt=Now()) & in_time), now=Max(Now())
+    )
+    if seen["over"] <= max(MANY_PLACES, LARGE_SHARE * seen["places"]):
+        cache.delete(FIRST_LOOK_KEY)
+        return False
+    since = cache.get(FIRST_LOOK_KEY)
+    # A look of long ago, or from a time that is still to come, is none.
+    if since is None or not 0 <= (waited := seen["now"].timestamp() - since) <= FIRST_LOOK_HOLDS:
+        cache.set(FIRST_LOOK_KEY, seen["now"].timestamp(), FIRST_LOOK_HOLDS)
+        logger.warning(
+            "%d of %d places ran out together: was the clock set? They are kept until a second look in %d minutes.",
+            seen["over"], seen["places"], SECOND_LOOK_AFTER // 60,
+        )  # fmt: skip
+        return True
+    return waited < SECOND_LOOK_AFTER
+
+
+def begin(assignment: Assignment) -> None:
+    """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
+    seconds = assignment.study.idle_lease_seconds
+    reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
+    if not reserved.update(started_at=Now(), reserved_until=kept_for(seconds)):
+        # A second tab was first.
+        assignment.refresh_from_db(fields=["started_at", "reserved_until"])
+        return
+    # The page that is shown now says how long, and compares with this machine's clock: so does this, and asks the database nothing.
+    now = timezone.now()
+    assignment.started_at = now
+    assignment.reserved_until = max(assignment.reserved_until or now, now + timedelta(seconds=seconds))
+
+
+def miscounted_batches() -> list[tuple[int, int, int]]:
+    """(batch id, claimed, assignments that hold a place) where the two differ. Empty, unless something is broken."""
+    held = Count("assignments", filter=Q(assignments__released_at=None))
+    return list(Batch.objects.annotate(held=held).exclude(claimed=F("held")).values_list("pk", "claimed", "held"))
+
+
+def extend(assignment: Assignment) -> bool:
+    """More time, as often as it is asked for, while the place is held."""
+    seconds = max(assignment.study.idle_lease_seconds, kept_seconds(assignment.recruitment))
+    live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
+    return bool(live.update(reserved_until=kept_for(seconds)))
+
+
+def pool_key(pool: str, person: str) -> str:
+    """The keyed hash by which a pool's person is stored."""
+    return keyed("person", pool, person)
+
+
+def annotator_of(pool: str, person: str) -> Annotator:
+    """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
+    external_id = pool_key(pool, person) if person else keyed("nobody", new_code())
+    try:
+        with transaction.atomic():
+            return Annotator.objects.get_or_create(pool=pool, external_id=external_id)[0]
+    except IntegrityError:
+        return Annotator.objects.get(pool=pool, external_id=external_id)

@@ -1,0 +1,118 @@
+"""What a batch shows, in the words of one Design version: read once, for a frozen design never changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db.models.functions import Length
+
+from annotators.models import Assignment
+from studies.design.definition import QuestionWords, Wording, wording_of
+from studies.models import Batch, Design, Expected, Exposure, Section
+from studies.protocols import REGISTRY
+
+from .offers import Offer, offer_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSection:
+    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``numbers``: system name to exposure number.
+
+    ``told``: (item id, question id) of practice items whose truth is told once the question was answered.
+    """
+
+    position: int
+    protocol: str
+    purpose: str
+    m: int
+    settings: Mapping[str, Any]
+    reuses: int | None
+    items: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    asked: tuple[tuple[int, QuestionWords], ...]
+    numbers: Mapping[str, int]
+    told: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text.
+
+    ``images``: ("output", exposure id) and ("prompt", item id) of what is shown as an image.
+    """
+
+    seed: int
+    lengths: Mapping[int, int]
+    images: frozenset[tuple[str, int]]
+    sections: tuple[PlannedSection, ...]
+    instructions: str
+    wording: Wording
+    offer: Offer
+
+
+def plan_of(assignment: Assignment) -> Plan:
+    """The plan of the assignment's batch, in the words of its Design version. Frozen designs are cached; a draft's are not."""
+    if assignment.design_id:
+        return frozen_plan(assignment.batch_id, assignment.design_id)
+    return _plan(assignment.batch_id, None)
+
+
+@lru_cache(maxsize=1024)
+def frozen_plan(batch_id: int, design_id: int) -> Plan:
+    return _plan(batch_id, design_id)
+
+
+def _plan(batch_id: int, design_id: int | None) -> Plan:
+    batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)
+    words = wording_of(batch.study, design_id)
+    placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    numbers: dict[int, dict[str, int]] = {}
+    lengths: dict[int, int] = {}
+    images: set[tuple[str, int]] = set()
+    rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
+    if design_id:
+        version = Design.objects.values_list("version", flat=True).get(pk=design_id)
+        rows = rows.exclude(item__retired_in__version__lte=version)
+    for item, section, number, exposure, system, length, image, prompt_image in rows.values_list(
+        "item_id", "item__section__position", "number", "pk", "output__system__name", Length("output__text"),
+        "output__media", "item__prompt__media",
+    ):  # fmt: skip
+        if image:
+            images.add(("output", exposure))
+        if prompt_image:
+            images.add(("prompt", item))
+        lengths[exposure] = length or 0
+        placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
+        numbers.setdefault(section, {})[system] = number
+    ids = {
+        (position, key): pk
+        for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list("position", "questions__key", "questions__pk")
+    }  # fmt: skip
+    told: set[tuple[int, int]] = set()
+    if any(section.purpose == Section.Purpose.TRAINING for section in words.sections):
+        practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
+        told = set(practice.values_list("item_id", "question_id"))
+    is_whole = batch.origin not in (Batch.Origin.TOP_UP,)
+    sections = []
+    for section in words.sections:
+        if section.arms and batch.arm.name not in section.arms:
+            continue
+        source = section.reuses or section.position
+        items = tuple((item, tuple(exposures)) for item, exposures in placed.get(source, {}).items())
+        has_items = REGISTRY[section.protocol].has_items
+        if (has_items and not items) or (not has_items and not is_whole):
+            continue  # a top-up batch has items of one section only
+        sections.append(
+            PlannedSection(
+                position=section.position, protocol=section.protocol, purpose=section.purpose, m=section.m,
+                settings=section.settings, reuses=section.reuses, items=items if has_items else (),
+                asked=tuple((ids[section.position, question.key], question) for question in section.questions),
+                numbers=numbers.get(source, {}),
+                told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
+            )
+        )  # fmt: skip
+    arm = words.arms[batch.arm.name]
+    instructions = arm["instructions"] or words.study["instructions"]
+    return Plan(
+        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, offer_of(words, arm)
+    )

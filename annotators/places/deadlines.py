@@ -1,0 +1,143 @@
+"""How long an annotator's place is kept, and whether what they send still counts: what the database knows, in words."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db.models import Exists, F, OuterRef
+from django.utils import timezone
+
+from annotators.models import Assignment, Response
+from studies.models import Study
+
+from . import assign
+
+DAY = 24 * 60 * 60
+UNTIL_KEPT = "Place kept until {}."
+UNTIL_CLOSING = "The study has been closed. You can finish until {}."
+
+
+class State(StrEnum):
+    """What the database says about a place. A new member needs its words below, and its case in tests/annotators/test_places.py."""
+
+    KEPT = "kept"
+    OVER = "over"
+    GIVEN = "given"
+    OTHER_PART = "other_part"
+    CLOSING = "closing"
+    CLOSING_OVER = "closing_over"
+    CLOSED = "closed"
+
+
+# What a person reads once the time is over.
+OVER = {
+    State.OVER: "Your place is no longer kept. You can still go on: your answers count as long as nobody else is given the place.",
+    State.GIVEN: "Your place was given to somebody else. You can still go on: your answers are stored and marked as late.",
+    State.OTHER_PART: "This place is no longer kept, because you have begun another part. You can still go on here: your answers are "
+    "stored and marked as late.",
+    State.CLOSING_OVER: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored, and may "
+    "be marked as late.",
+    State.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``seconds``: how long it is kept, where that is less than a day. ``until``: the words for a script, which knows the clock of the
+    person and puts the time in. ``may_ask``: whether asking for more time can help."""
+
+    state: State
+    words: str
+    seconds: int | None = None
+    until: str = ""
+    may_ask: bool = True
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+
+def place_of(assignment: Assignment) -> Place | None:
+    """None where no time is kept: previews and tries. No query as long as the place is kept."""
+    kept, study = assignment.reserved_until, assignment.study
+    if kept is None:
+        return None
+    now, is_held = timezone.now(), assignment.released_at is None
+    if study.state == Study.State.CLOSED:
+        return _over(State.CLOSED, may_ask=False)
+    if study.state == Study.State.CLOSING:
+        last = study.closing_at + timedelta(seconds=study.grace_seconds)
+        if not is_held:
+            return _over(State.CLOSED, may_ask=False)
+        if now >= min(kept, last):
+            return _over(State.CLOSING_OVER, may_ask=now < last)
+        return _closing(min(kept, last) - now, may_ask=kept < last)
+    if is_held:
+        return _kept(kept, now) if now < kept else _over(State.OVER)
+    return _over(_released(assignment))
+
+
+def is_cut_off(assignment: Assignment) -> bool:
+    """Whether the study was closed before this person had answered anything: nothing that they could do would count."""
+    return (
+        assignment.study.state == Study.State.CLOSED
+        and assignment.submitted_at is None
+        and assignment.origin != Assignment.Origin.TEST
+        and not Response.objects.filter(assignment=assignment).exists()
+    )
+
+
+def give_back_if_closed(assignment: Assignment) -> None:
+    """What the sweeper does within a minute of the closing, done before a page says how it is."""
+    is_held = not assignment.released_at and not assignment.submitted_at
+    if (
+        is_held
+        and assignment.study.state == Study.State.CLOSED
+        and assignment.origin != Assignment.Origin.TEST
+        and assign.release(assignment.pk, Assignment.Released.EXPIRED, only_if_expired=True)
+    ):
+        assignment.refresh_from_db(fields=["released_at", "released_reason"])
+
+
+def keep_longer(assignment: Assignment) -> bool:
+    """Keep the place longer, or take it again where it is free. False where neither is possible."""
+    return assign.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
+
+
+def _kept(kept: datetime, now: datetime) -> Place:
+    left = kept - now
+    if left >= timedelta(days=1):
+        return Place(State.KEPT, "")  # with days left, nobody needs to watch the clock
+    return Place(State.KEPT, f"Your place is kept for {_length(left)}.", int(left.total_seconds()), UNTIL_KEPT)
+
+
+def _closing(left: timedelta, may_ask: bool) -> Place:
+    words = f"The study has been closed. You can finish within {_length(left)}."
+    if left >= timedelta(days=1):
+        return Place(State.CLOSING, words, may_ask=may_ask)
+    return Place(State.CLOSING, words, int(left.total_seconds()), UNTIL_CLOSING, may_ask)
+
+
+def _length(left: timedelta) -> str:
+    number, unit = (left.days, "day") if left.days else (left.seconds // 60, "minute")
+    if not number:
+        return "less than a minute"
+    return f"{number} more {unit}{'' if number == 1 else 's'}"
+
+
+def _over(state: State, may_ask: bool = True) -> Place:
+    return Place(state, OVER[state], may_ask=may_ask)
+
+
+def _released(assignment: Assignment) -> State:
+    """A place that was given back while the study goes on: whether its person can still take it again (``assign.revive``)."""
+    mine = Assignment.objects.filter(
+        study=assignment.study_id, annotator=OuterRef("annotator"), released_at=None, submitted_at=None
+    )
+    row = Assignment.objects.filter(pk=assignment.pk).annotate(
+        has_another=Exists(mine.exclude(origin=Assignment.Origin.TEST)), is_free=F("batch__wanted") - F("batch__claimed")
+    )  # fmt: skip
+    has_another, free = row.values_list("has_another", "is_free").get()
+    if has_another:
+        return State.OTHER_PART
+    return State.OVER if free > 0 else State.GIVEN

@@ -1,0 +1,210 @@
+"""How a study fills up: counts, times, comments. Grouped queries, whose number does not depend on how many take part.
+
+Nothing here tells an outcome: answers to questions about systems are not read.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from annotators.models import Assignment, Inquiry, PageVisit, Response
+from studies.models import TEST_NUMBERS, Study
+
+from .exclude import with_exclusion
+
+# A median of fewer people says little; of more than the latest it says little new.
+USUAL_FROM, USUAL_OF = 10, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    submitted: int
+    last_at: datetime | None
+    robots: int = 0
+    imported: int = 0
+    inside: int = 0
+
+
+def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
+    """How many annotators of each study submitted in time, when the last answer of theirs came, how many robots submitted or were
+    read from files, and how many annotators are inside: they hold a place and have not submitted.
+
+    Where a study counts people kept, those who left and were replaced are not counted.
+    """
+    left = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
+    live, robots, imported = (Q(origin=origin) for origin in ("live", "robot", "imported"))
+    rows = (
+        Assignment.objects.filter(study__in=list(study_ids))
+        .exclude(origin=Assignment.Origin.TEST)
+        .order_by()
+        .values("study")
+        .annotate(
+            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left & live),
+            last=Max("submitted_at", filter=live),
+            robots=Count("pk", filter=Q(submitted_at__isnull=False) & robots),
+            imported=Count("pk", filter=Q(submitted_at__isnull=False) & imported),
+            inside=Count("pk", filter=Q(submitted_at=None, released_at=None) & live),
+        )
+    )
+    return {
+        row["study"]: Progress(row["submitted"], row["last"], row["robots"], row["imported"], row["inside"])
+        for row in rows
+    }
+
+
+def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    return assignments.filter(origin=Assignment.Origin.LIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``free``: nobody holds it, robots neither; ``reserved``: took a place and was shown no page yet; ``started``: was shown one."""
+
+    name: str
+    wanted: int = 0
+    free: int = 0
+    reserved: int = 0
+    started: int = 0
+    submitted: int = 0
+    excluded: int = 0
+    replaced: int = 0
+    late: int = 0
+    released: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def held_by_robots(self) -> int:
+        return self.wanted - self.free - self.reserved - self.started - self.submitted
+
+
+_COUNTS = {
+    "reserved": Count("pk", filter=Q(released_at=None, submitted_at=None, started_at=None)),
+    "started": Count("pk", filter=Q(released_at=None, submitted_at=None, started_at__isnull=False)),
+    "submitted": Count("pk", filter=Q(released_at=None, submitted_at__isnull=False)),
+    "excluded": Count("pk", filter=Q(is_excluded=True)),
+    "replaced": Count("pk", filter=Q(released_at=None, replaced_at__isnull=False)),
+    "late": Count("pk", filter=Q(is_late=True)),
+}
+
+
+def places(study: Study) -> tuple[Places, list[Places]]:
+    """All places of the study that are open, and those of each arm."""
+    mine = with_exclusion(_live(Assignment.objects.filter(study=study)))
+    counts = {row.pop("batch__arm"): row for row in mine.order_by().values("batch__arm").annotate(**_COUNTS)}
+    released: dict[Any, list[tuple[str, int]]] = {}
+    gone = (
+        mine.filter(released_at__isnull=False)
+        .order_by()
+        .values("batch__arm", "released_reason")
+        .annotate(n=Count("pk"))
+    )
+    for row in gone:
+        reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
+        released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
+    opened = study.batches.filter(number__lt=min(study.open_to, TEST_NUMBERS)).order_by().values_list("arm")
+    there = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
+    arms = [
+        Places(
+            arm.name,
+            *there.get(arm.pk, (0, 0)),
+            **counts.get(arm.pk, {}),
+            released=tuple(sorted(released.get(arm.pk, ()))),
+        )
+        for arm in study.arms.all()
+    ]
+    total: dict[str, int] = {}
+    for row in counts.values():
+        for name, n in row.items():
+            total[name] = total.get(name, 0) + n
+    all_released: dict[str, int] = {}
+    for rows in released.values():
+        for reason, n in rows:
+            all_released[reason] = all_released.get(reason, 0) + n
+    wanted, free = (sum(column) for column in zip(*there.values(), strict=True)) if there else (0, 0)
+    return Places("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date
+    claimed: int
+    submitted: int
+
+
+def days(study: Study) -> list[Day]:
+    """Places taken and submissions in time of each day (UTC), the last thirty with any."""
+    mine = _live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
+    claimed = dict(mine.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
+    submitted = dict(
+        mine.filter(submitted_at__isnull=False, is_late=False)
+        .values_list(TruncDate("submitted_at"))
+        .annotate(n=Count("pk"))
+    )
+    found = [Day(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
+    return found[-30:]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """From the first page to the last, and how long the page was in sight and used."""
+
+    n: int
+    minutes: float | None
+    active_minutes: float | None
+
+
+def pace(study: Study) -> Pace:
+    """Medians over those who submitted in time."""
+    done = _live(
+        Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
+    )
+    times = done.order_by().annotate(active=Sum("visits__active_seconds"))
+    rows = list(times.values_list("started_at", "submitted_at", "active"))
+    minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows]
+    active = [seconds / 60 for _, _, seconds in rows if seconds]
+    return Pace(len(rows), median(minutes) if minutes else None, median(active) if active else None)
+
+
+def note_usual_time(study: Study) -> bool:
+    """Keep the median time of the latest who submitted, once there are enough. Whether it changed."""
+    done = _live(
+        Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
+    )
+    times = list(done.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_OF])
+    if len(times) < USUAL_FROM:
+        return False
+    usual = round(median((end - start).total_seconds() for start, end in times))
+    return bool(Study.objects.filter(pk=study.pk).exclude(usual_seconds=usual).update(usual_seconds=usual))
+
+
+def comments(study: Study, limit: int = 500) -> QuerySet[Response]:
+    """What people wrote in answer to questions without texts (surveys), newest first. It names no system."""
+    return (
+        Response.objects.filter(assignment__study=study, item=None, question__x=None)
+        .exclude(text="")
+        .exclude(assignment__origin=Assignment.Origin.TEST)
+        .select_related("assignment", "question")
+        .order_by("-pk")[:limit]
+    )
+
+
+def inquiries(study: Study) -> QuerySet[Inquiry]:
+    """Reports and questions, those that nobody has handled first."""
+    from django.db.models import F
+
+    return (
+        Inquiry.objects.filter(assignment__study=study)
+        .select_related("assignment")
+        .order_by(F("handled_at").asc(nulls_first=True), "-pk")
+    )
+
+
+def progress_of_pages(assignments: Collection[Assignment]) -> dict[int, int]:
+    """How many pages each of these has sent, by assignment."""
+    sent = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
+    found = dict(sent.values_list("assignment").annotate(n=Count("pk")))
+    return {one.pk: found.get(one.pk, 0) for one in assignments}

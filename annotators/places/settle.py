@@ -1,0 +1,127 @@
+"""Items whose labels decide them are settled; the others, where the strategy says so, go to one more annotator in a top-up batch.
+
+The only writer of ``Item.settled_at`` and of batches of origin ``top_up``. It serialises on the study, and counts places, not
+answers: an item that has an open place for another label is never given a second one, so that none gets a fourth.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import F, Max
+from django.db.models.functions import Now
+
+from annotators.models import Assignment, Response
+from studies import audit
+from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study
+from studies.protocols import REGISTRY
+
+from .assign import settling_sections
+
+
+def settle_everywhere() -> int:
+    """Settle all studies that are open. Gives the number of items that went to one more annotator."""
+    return sum(settle(study) for study in Study.objects.filter(state__in=Study.RUNNING))
+
+
+def settle(study: Study) -> int:
+    """Mark what is decided; put what is not into top-up batches, as soon as one is full or no other place is open."""
+    if not settling_sections(study):
+        return 0
+    with transaction.atomic():
+        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        if study.state not in Study.RUNNING:
+            return 0
+        return sum(_settle(study, section) for section in settling_sections(study))
+
+
+def counting(study: Study):
+    """Assignments whose labels count: submitted in time, and not replaced by somebody else's.
+
+    A later withdrawal does not unsettle an item; its place stays taken too.
+    """
+    return Assignment.objects.filter(
+        study=study, submitted_at__isnull=False, released_at=None, replaced_at=None, batch__number__lt=TEST_NUMBERS
+    )
+
+
+def _settle(study: Study, section: Section) -> int:
+    # Places first: an answer that comes between the two reads is a label of a place that counts as open, and waits for the next look.
+    places = _places(study, section)
+    labels = _labels(study, section)
+    protocol = REGISTRY[section.protocol]
+    questions = list(section.questions.values_list("pk", flat=True))
+    items = Item.objects.filter(section=section)
+    settled = set(items.filter(settled_at__isnull=False).values_list("pk", flat=True))
+    decided, reopened, disputed = [], [], []
+    for item, (given, all_places) in places.items():
+        mine = labels.get(item, {})
+        if given and all(protocol.settled(section, mine.get(question, [])) for question in questions):
+            decided.append(item)
+        elif given < all_places:
+            reopened.append(item)  # an answer is missing, perhaps once more: somebody was replaced
+        elif item not in settled:
+            disputed.append(item)
+    items.filter(pk__in=set(decided) - settled).update(settled_at=Now())
+    items.filter(pk__in=settled.intersection(reopened)).update(settled_at=None)
+    return _top_up(study, section, disputed)
+
+
+def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
+    """item > question > what was said of it, in the order in which it came."""
+    rows = (
+        Response.objects.filter(assignment__in=counting(study), question__section=section, item__kind=Item.Kind.LIVE)
+        .order_by("received_at", "pk")
+        .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
+    )
+    found: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for item, question, chosen, choice, skipped in rows:
+        found[item][question].append(str(chosen or choice or f"skipped {skipped}"))
+    return found
+
+
+def _places(study: Study, section: Section) -> dict[int, tuple[int, int]]:
+    """item > (places answered, places there are). A replaced person's place is given up: its copy stands for it."""
+    answered: dict[int, int] = defaultdict(int)
+    for batch in counting(study).values_list("batch_id", flat=True):
+        answered[batch] += 1
+    replaced: dict[int, int] = defaultdict(int)
+    for batch in Assignment.objects.filter(study=study, replaced_at__isnull=False, released_at=None).values_list(
+        "batch_id", flat=True
+    ):
+        replaced[batch] += 1
+    found: dict[int, tuple[int, int]] = {}
+    placed = Placement.objects.filter(
+        item__section=section, item__kind=Item.Kind.LIVE, item__retired_in=None,
+        batch__number__lt=min(study.open_to, TEST_NUMBERS),
+    ).order_by("item__number", "batch__number")  # fmt: skip
+    for item, batch, wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
+        given, there = found.get(item, (0, 0))
+        found[item] = given + answered[batch], there + wanted - replaced[batch]
+    return found
+
+
+def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:
+    is_any_open = study.batches.filter(claimed__lt=F("wanted"), number__lt=study.open_to).exists()
+    n = len(disputed) - len(disputed) % section.m if is_any_open else len(disputed)
+    if not n:
+        return 0
+    chunks = [disputed[start : min(start + section.m, n)] for start in range(0, n, section.m)]
+    last = study.batches.filter(number__lt=TEST_NUMBERS).aggregate(last=Max("number"))["last"]
+    arms = dict(
+        Placement.objects.filter(item__in=disputed[:n])
+        .order_by("-batch__number")
+        .values_list("item_id", "batch__arm_id")
+    )
+    batches = Batch.objects.bulk_create(
+        Batch(study=study, arm_id=arms[chunk[0]], number=last + place, wanted=1, origin=Batch.Origin.TOP_UP)
+        for place, chunk in enumerate(chunks, 1)
+    )
+    Placement.objects.bulk_create(
+        Placement(batch=batch, item_id=item, number=number)
+        for batch, chunk in zip(batches, chunks, strict=True)
+        for number, item in enumerate(chunk)
+    )
+    Study.objects.filter(pk=study.pk).update(open_to=last + len(chunks) + 1)
+    audit.record("top up", study=study, section=section.position, items=n, batches=len(chunks))
+    return n

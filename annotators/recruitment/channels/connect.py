@@ -1,0 +1,93 @@
+"""CloudResearch Connect: it adds three ids to the link, and takes people back by an address or a code of its own."""
+
+import re
+from urllib.parse import urlencode
+
+from django import forms
+
+from . import Arrival, Channel, Return, exported_file, register
+from .generic import clean_return
+
+PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
+ID = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
+HOST = "connect.cloudresearch.com"
+# Connect pays these in part, by a redirect of their own; the one of those who completed must not serve them.
+IN_PART = ("screened_out", "failed_checks")
+
+
+def clean_connect(value: str) -> str:
+    value = clean_return(value)
+    if "://" in value and re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0].lower() != HOST:
+        raise forms.ValidationError(f"Copy the address from Connect: it begins with https://{HOST}/")
+    if "{" in value:
+        raise forms.ValidationError("Copy it from Connect as it stands: nothing is filled in.")
+    return value
+
+
+class ConnectSettings(exported_file.FileColumns):
+    return_complete = forms.CharField(
+        max_length=500, required=False, validators=[clean_connect], label="redirect address or code: completed",
+        help_text="As Connect shows it at the end of the project.",
+    )  # fmt: skip
+    return_in_part = forms.CharField(
+        max_length=500, required=False, validators=[clean_connect], label="redirect address or code: partial completes",
+        help_text="For who is screened out or fails the checks, where the project has partial completes. Never the one above.",
+    )  # fmt: skip
+
+    def clean(self):
+        cleaned = super().clean()
+        complete, in_part = cleaned.get("return_complete", ""), cleaned.get("return_in_part", "")
+        if complete and complete.casefold() == in_part.casefold():
+            self.add_error(
+                "return_in_part",
+                "Who did not complete would be paid as if they had: Connect has another address for them.",
+            )
+        return cleaned
+
+
+@register
+class Connect(Channel):
+    slug = "connect"
+    label = "CloudResearch Connect"
+    help = "Connect adds its ids to the link by itself. People go back by the project's own redirect or code."
+    settings_form = ConnectSettings
+
+    def arrive(self, recruitment, parameters):
+        sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
+        if any(mark in value for value in sent.values() for mark in "{}<>[]"):
+            return Arrival(is_preview=True)
+        if not any(sent.values()):
+            return Arrival(problem="Please open this study from Connect: the link has to carry your participant id.")
+        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID.fullmatch(value)]:
+            return Arrival(
+                problem=f"The link is not complete: {' and '.join(wrong)} should be an id of Connect's. Please open the study from "
+                "Connect again. If this page comes back, write to the researcher."
+            )
+        return Arrival(person=sent["person"], ids=sent)
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        name = "return_complete" if outcome == "complete" else "return_in_part" if outcome in IN_PART else ""
+        wanted = recruitment.settings.get(name, "")
+        if "://" in wanted:
+            return Return(url=wanted, label="Return to Connect")
+        return Return(code=wanted, url=f"https://{HOST}/", label="Return to Connect")
+
+    def links(self, recruitment, base):
+        return [("Link for Connect, which adds its ids by itself", base)]
+
+    def opened(self, recruitment, base, number):
+        ids = {"person": f"PERSON{number:04d}", "session": f"ASSIGNMENT{number:04d}", "task": "PROJECT0001"}
+        return f"{base}?{urlencode({PARAMETERS[name]: value for name, value in ids.items()})}", ids["session"]
+
+    def problems(self, recruitment):
+        return (
+            []
+            if recruitment.settings.get("return_complete")
+            else ["No redirect address or code for those who completed."]
+        )
+
+    def takes_file(self, recruitment):
+        return exported_file.takes_file(recruitment.settings)
+
+    def read_export(self, recruitment, text, task=""):
+        return exported_file.read(recruitment.settings, text, ID)

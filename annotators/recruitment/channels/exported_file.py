@@ -1,0 +1,153 @@
+"""A file that a panel exports and whose shape nobody here knows: the researcher names its columns, and what its words mean."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from django import forms
+
+from annotators.models.constants import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SUBMITTED, UNKNOWN, WORKING
+from annotators.recruitment.panels import Seen
+from studies.stimuli.rows import Limits, Problems, Rows, read_rows
+from studies.stimuli.texts import is_blank, name_key
+
+MEANINGS = (SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, WORKING)
+FIELDS = ("file_person", "file_session", "file_state", "file_words", "file_code")
+COLUMNS = {"person": "file_person", "session": "file_session", "state": "file_state", "code": "file_code"}
+LIMITS = Limits(bytes=64 * 1024 * 1024, rows=100_000, columns=1_000)
+
+
+def words_of(text: str) -> dict[str, str]:
+    """What each word means, by the word as it is compared. Raises ValueError naming the line."""
+    meanings: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for n, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        word, is_told, meaning = line.rpartition("=")
+        if not is_told or not name_key(word):
+            raise ValueError(
+                f"Line {n}: write the panel's word, =, and what it means, such as “Completed = submitted”."
+            )
+        if (meaning := meaning.strip().lower()) not in MEANINGS:
+            raise ValueError(f"Line {n}: “{meaning[:40]}” is none of {', '.join(MEANINGS)}.")
+        if (before := lines.setdefault(name_key(word), n)) != n:
+            raise ValueError(f"Line {n}: “{word.strip()[:40]}” stands in line {before} already.")
+        meanings[name_key(word)] = meaning
+    return meanings
+
+
+class FileColumns(forms.Form):
+    """Settings by which a panel's file is read. Without ``file_person`` none is."""
+
+    parts: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+        "The panel's exported file": (
+            "Name its columns as its first row does, and the panel's page takes the file: what is known here then stands beside what the "
+            "panel shows. Empty: no file is taken.",
+            FIELDS,
+        )
+    }  # fmt: skip
+
+    file_person = forms.CharField(
+        required=False, max_length=200, label="column with the panel's id of the person",
+        help_text="The id that the link carries, not a name or an e-mail address.",
+    )  # fmt: skip
+    file_session = forms.CharField(
+        required=False, max_length=200, label="column with the id of the submission",
+        help_text="The session or assignment, as the link carries it. Empty: one row is one person.",
+    )  # fmt: skip
+    file_state = forms.CharField(
+        required=False, max_length=200, label="column with the state", help_text="Empty: every row was submitted."
+    )
+    file_words = forms.CharField(
+        required=False, strip=False, max_length=4000, label="what the words of that column mean", widget=forms.Textarea(attrs={"rows": 4, "cols": 50}),
+        help_text=f"A line for each, such as “Completed = submitted”. After the = stands one of {', '.join(MEANINGS)}. A word that is not "
+        "listed changes nothing and is shown.",
+    )  # fmt: skip
+    file_code = forms.CharField(required=False, max_length=200, label="column with the code that the person entered")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.columns_last()
+
+    def columns_last(self) -> None:
+        self.order_fields([name for name in self.fields if name not in FIELDS])
+
+    def clean_file_words(self):
+        words = self.cleaned_data["file_words"]
+        try:
+            words_of(words)
+        except ValueError as wrong:
+            raise forms.ValidationError(str(wrong)) from None
+        return "\n".join(words.splitlines())
+
+    def clean(self):
+        cleaned = super().clean()
+        named = [name for name in FIELDS if cleaned.get(name)]
+        if named and "file_person" not in named and "file_person" not in self.errors:
+            self.add_error("file_person", "Without this column no file can be read.")
+        for name, other, words in (
+            ("file_state", "file_words", "Say what the words of that column mean."),
+            ("file_words", "file_state", "Name the column in which these words stand."),
+        ):
+            if name in named and other not in named and other not in self.errors:
+                self.add_error(other, words)
+        return cleaned
+
+
+def takes_file(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings say how the panel's file is read."""
+    return bool(settings.get("file_person"))
+
+
+def read(settings: Mapping[str, Any], text: str, ids: re.Pattern[str] | None = None) -> list[Seen]:
+    """The submissions in a file of these columns, in its order; rows that say the same again are one. ``ids``: how the panel's ids look,
+    where that is known. Raises ValueError with the row, as a spreadsheet counts it, and the column."""
+    if not takes_file(settings):
+        raise ValueError("This link's settings do not name the columns of the panel's file: no file can be read.")
+    named = {what: settings[field] for what, field in COLUMNS.items() if settings.get(field)}
+    # Two settings may name one column, and not letter by letter alike.
+    canonical = {name_key(name): name for name in named.values()}
+    columns = {what: canonical[name_key(name)] for what, name in named.items()}
+    words = words_of(settings.get("file_words") or "")
+    table = read_rows("export.csv", text.encode(), required=list(canonical.values()), limits=LIMITS)
+    found: dict[tuple[str, str], tuple[int, Seen]] = {}
+    for number, one in _submissions(table, columns, words, ids):
+        row, before = found.setdefault((one.person, one.submission), (number, one))
+        if before.state != one.state:
+            whom = f"the submission {one.submission} of {one.person}" if "session" in columns else one.person
+            state = f"{before.word} ({before.state}) in row {row} and {one.word} ({one.state}) here"
+            table.problems.add(number, columns["state"], f"{whom} is {state}: only one of them can hold.")
+    _refuse(table.problems)
+    return [one for _, one in found.values()]
+
+
+def _submissions(
+    table: Rows, columns: Mapping[str, str], words: Mapping[str, str], ids: re.Pattern[str] | None
+) -> Iterator[tuple[int, Seen]]:
+    """Each row that names a work, by its number."""
+    for row in table:
+        cells = {what: row.values[column].strip() for what, column in columns.items()}
+        faults = [(columns[what], _fault(cells[what], ids)) for what in ("person", "session") if what in cells]
+        for column, fault in faults:
+            if fault:
+                table.problems.add(row.number, column, fault)
+        if not any(fault for _, fault in faults):
+            word = cells.get("state", "")
+            state = words.get(name_key(word), UNKNOWN) if "state" in columns else SUBMITTED
+            session = cells.get("session", cells["person"])
+            yield row.number, Seen("", session, cells["person"], state, word=word, code=cells.get("code", ""))
+
+
+def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
+    if is_blank(cell):
+        return "it is empty."
+    if len(cell) > LONGEST_ID:
+        return f"it has {len(cell)} characters, and an id at most {LONGEST_ID}."
+    return f"“{cell}” is not an id of this panel's." if ids and not ids.fullmatch(cell) else ""
+
+
+def _refuse(problems: Problems) -> None:
+    if problems:
+        first, more = str(problems.first[0]), problems.count - 1
+        raise ValueError(f"{first[:1].upper()}{first[1:]}" + (f" There are {more} more such faults." if more else ""))

@@ -1,0 +1,183 @@
+"""External questions: a study stands in the panel's own frame, and its last page posts a form to the panel.
+
+The contract is that of Amazon Mechanical Turk, for HITs whose question is an ExternalQuestion. That service has ended; others use the
+same contract. Nothing of these pages needs a cookie.
+"""
+
+import re
+from typing import ClassVar
+from urllib.parse import urlencode
+
+from django import forms
+from django.conf import settings
+
+from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, Return, exported_file, register
+
+from . import question
+
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+ID = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
+FROM_THE_PANEL = (
+    "This page must be opened from the panel's own page. Please go back there, accept the task and start from it."
+)
+
+
+class QuestionSettings(forms.Form):
+    variant = forms.ChoiceField(
+        choices=[
+            ("frame", "the study stands in the panel's frame"),
+            ("link", "the panel shows a link and asks for a code"),
+        ],
+        initial="frame",
+        help_text="With a link each assignment has a code of its own.",
+    )
+    submits = forms.MultipleChoiceField(
+        choices=[(key, OUTCOMES[key]) for key in ("screened_out", "failed_checks", "withdrawn")],
+        initial=["screened_out", "failed_checks"],
+        required=False,
+        label="may submit without having completed",
+        help_text="They submit the task as those do who completed, and you decide what is paid. Everybody else is asked to return it.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+
+class SiteSettings(exported_file.FileColumns, QuestionSettings):
+    site = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text="The origin that frames the study and takes its last form, such as https://tasks.example.org. "
+        "EXTERNAL_QUESTION_SITES must name it.",
+    )
+
+    def clean_site(self):
+        value = self.cleaned_data["site"].strip().rstrip("/")
+        if value and value not in settings.EXTERNAL_QUESTION_SITES:
+            known = ", ".join(settings.EXTERNAL_QUESTION_SITES) or "none"
+            raise forms.ValidationError(f"EXTERNAL_QUESTION_SITES does not name {value}. It names: {known}.")
+        return value
+
+
+@register
+class ExternalQuestion(Channel):
+    slug = "external_question"
+    label = "External question (Mechanical Turk's interface)"
+    help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
+    settings_form: type[forms.Form] = SiteSettings
+    preview_words = "Accept the task to begin. Nothing is stored before."
+
+    @property
+    def frame_ancestors(self) -> tuple[str, ...]:
+        return settings.EXTERNAL_QUESTION_SITES
+
+    def site(self, recruitment) -> str:
+        """The origin to which the last form goes, whatever the address says; '' where none is known."""
+        # Asked anew each time: a site that is no longer allowed is sent nothing.
+        wanted = recruitment.settings.get("site", "")
+        return wanted if wanted in settings.EXTERNAL_QUESTION_SITES else ""
+
+    def arrive(self, recruitment, parameters):
+        assignment = parameters.get("assignmentId", "").strip()
+        if assignment == PREVIEW:
+            return Arrival(is_preview=True)
+        worker, hit = (parameters.get(name, "").strip() for name in ("workerId", "hitId"))
+        if not ID.fullmatch(assignment) or not ID.fullmatch(worker) or (hit and not ID.fullmatch(hit)):
+            return Arrival(problem=FROM_THE_PANEL)
+        return Arrival(person=worker, ids={"person": worker, "session": assignment} | ({"task": hit} if hit else {}))
+
+    def retaken(self, before, now):
+        if before.get("session") == now.get("session"):
+            return None
+        # Within one HIT nobody is given a second assignment who has submitted the first.
+        return bool(now.get("task")) and before.get("task") == now.get("task")
+
+    def submit_url(self, recruitment) -> str:
+        site = self.site(recruitment)
+        return f"{site}/mturk/externalSubmit" if site else ""
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        if outcome != "complete" and (outcome not in recruitment.settings.get("submits", ()) or not receipt):
+            return Return(
+                words="Please return the task at the panel, with its own Return button, so that somebody else can have it."
+            )
+        if recruitment.settings.get("variant") == "link":
+            return Return(code=receipt)
+        url, session = self.submit_url(recruitment), external_ids.get("session")
+        if not url or not session:
+            return Return(code=receipt)
+        return Return(
+            url=url,
+            # At least one field beside the assignment's id, or the panel refuses it. Never the answers: the panel keeps what it is sent.
+            fields={"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)},
+            label="Submit the task",
+            words="One thing is left: submit the task with this button. Before that the panel does not know that you have finished.",
+        )
+
+    def links(self, recruitment, base):
+        found = [("Address for the external question; the panel adds its parameters", base)]
+        if base.startswith("https://"):
+            if recruitment.settings.get("variant") == "link" and (url := self.submit_url(recruitment)):
+                words = question.survey_link_xml(base, url)
+            else:
+                words = question.question_xml(base)
+            found.append(("The question as a whole, where the panel takes XML", words))
+        return found
+
+    def opened(self, recruitment, base, number):
+        ids = {"assignmentId": f"ASSIGNMENT{number:04d}", "hitId": "TASK0001", "workerId": f"A{number:013d}"}
+        ids["turkSubmitTo"] = self.site(recruitment)
+        return f"{base}?{urlencode(ids)}", ids["assignmentId"]
+
+    def problems(self, recruitment):
+        found = []
+        if not settings.SITE_URL.startswith("https://"):
+            found.append("A panel frames pages over https alone: SITE_URL must begin with https://.")
+        if not self.site(recruitment):
+            found.append("No site is known to which the last page may be sent.")
+        return found
+
+    def takes_file(self, recruitment):
+        return exported_file.takes_file(recruitment.settings)
+
+    def read_export(self, recruitment, text, task=""):
+        return exported_file.read(recruitment.settings, text, ID)
+
+
+@register
+class MechanicalTurk(ExternalQuestion):
+    """Links from before Amazon ended the service: their pages, people and payments stay as they are."""
+
+    slug = "mturk"
+    label = "Amazon Mechanical Turk (ended)"
+    help = "The service has ended. This link keeps what it has; a new one is an external question at another site."
+    takes_new_links = False
+    settings_form = QuestionSettings
+    # By these ways what stands in the book was paid.
+    pays_by = frozenset({"approval", "bonus"})
+    submits_to = "https://www.mturk.com"
+    origins: ClassVar = ("https://worker.mturk.com", "https://www.mturk.com", "https://requester.mturk.com")
+    # The file that its site exported ("Download CSV").
+    file: ClassVar = {
+        "file_person": "WorkerId", "file_session": "AssignmentId", "file_state": "AssignmentStatus",
+        "file_words": "Submitted = submitted\nApproved = approved\nRejected = rejected",
+    }  # fmt: skip
+
+    @property
+    def frame_ancestors(self) -> tuple[str, ...]:
+        return (*self.origins, *settings.EXTERNAL_QUESTION_SITES)
+
+    def site(self, recruitment):
+        return self.submits_to
+
+    def takes_file(self, recruitment):
+        return True
+
+    def read_export(self, recruitment, text, task=""):
+        return exported_file.read(self.file, text, ID)
+
+
+@register
+class MechanicalTurkSandbox(MechanicalTurk):
+    slug = "mturk_sandbox"
+    label = "Amazon Mechanical Turk's sandbox (ended)"
+    submits_to = "https://workersandbox.mturk.com"
+    origins: ClassVar = ("https://workersandbox.mturk.com", "https://requestersandbox.mturk.com")

@@ -1,0 +1,153 @@
+"""Any panel that opens a link with parameters and wants a code or an address at the end."""
+
+import re
+from urllib.parse import urlencode
+
+from django import forms
+from django.conf import settings
+from django.utils.crypto import constant_time_compare
+
+from studies.stimuli.texts import is_blank
+
+from . import OUTCOMES, Arrival, Channel, Return, exported_file, filled, register
+
+LONGEST_PERSON = 200
+PLACEHOLDERS = ("person", "session", "task", "code")
+HOST = re.compile(r"[a-z0-9.-]*[a-z0-9](:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+
+
+def clean_return(value: str) -> str:
+    """A code to show, or an https address. Raises ValidationError for anything between."""
+    value = value.strip()
+    if "://" not in value:
+        if any(mark in value for mark in "/\\: ") or len(value) > 64:
+            raise forms.ValidationError("Give a code without blanks, or a whole address that begins with https://")
+        return value
+    scheme, _, rest = value.partition("://")
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "{" in host:
+        raise forms.ValidationError("The host of a return address cannot come from the visitor's parameters.")
+    # The host stands in a header too, among other words of the page's policy: nothing but a host may be there.
+    if scheme.lower() != "https" or not HOST.fullmatch(host) or "\\" in value or any(c.isspace() for c in value):
+        raise forms.ValidationError("A return address begins with https:// and names a host.")
+    return value
+
+
+def is_known_site(value: str) -> bool:
+    """Whether this site lets people be led there: anywhere, unless it names the sites."""
+    site = "/".join(value.split("/")[:3]).lower()
+    return "://" not in value or not settings.RETURN_SITES or site in settings.RETURN_SITES
+
+
+def clean_site(value: str) -> None:
+    if not is_known_site(value.strip()):
+        known = ", ".join(settings.RETURN_SITES)
+        raise forms.ValidationError(f"People may be led to {known} alone. Who runs heval can name more sites.")
+
+
+class GenericSettings(exported_file.FileColumns):
+    person_parameter = forms.SlugField(initial="participant", label="parameter with the person's id")
+    session_parameter = forms.SlugField(required=False, label="parameter with the session's id")
+    task_parameter = forms.SlugField(required=False, label="parameter with the panel's study id")
+    key_parameter = forms.SlugField(required=False, label="parameter with a secret that only the panel's link has")
+    key_value = forms.CharField(required=False, max_length=100, label="that secret")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for outcome, words in OUTCOMES.items():
+            self.fields[f"return_{outcome}"] = forms.CharField(
+                required=False, max_length=500, label=f"code or address: {words}",
+                help_text="{person}, {session}, {task} and {code} are filled in." if outcome == "complete" else "",
+                validators=[clean_return, clean_site],
+            )  # fmt: skip
+        self.columns_last()
+
+    def clean(self):
+        cleaned = super().clean()
+        # Without its secret every link would count as the panel's own.
+        for name, other in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
+            if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
+                self.add_error(other, "Give the parameter and its secret, or neither.")
+        return cleaned
+
+
+@register
+class Generic(Channel):
+    slug = "generic"
+    label = "Any panel, by parameters of the link"
+    help = "Name the parameters that the panel adds to the link, and a code or an address for each way to end."
+    settings_form = GenericSettings
+
+    def arrive(self, recruitment, parameters):
+        wanted = recruitment.settings
+        person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
+        if is_blank(person):
+            return Arrival(
+                problem="The link is not complete: your panel should add your id to it. Please start from the panel again."
+            )
+        if any(mark in person for mark in "{}<>"):
+            return Arrival(
+                problem="Your panel did not fill in your id: the link still has its placeholder. Please start from the panel again. If this "
+                "page comes back, write to the researcher."
+            )
+        if len(person) > LONGEST_PERSON:
+            return Arrival(
+                problem=f"The id in this link is longer than {LONGEST_PERSON} characters, so it cannot be yours. Please start from the panel "
+                "again. If this page comes back, write to the researcher."
+            )
+        trust = "claimed"
+        if wanted.get("key_parameter"):
+            if not constant_time_compare(parameters.get(wanted["key_parameter"], ""), wanted.get("key_value", "")):
+                return Arrival(problem="This link is not the panel's own. Please start from the panel again.")
+            trust = "keyed"
+        ids = {"person": person}
+        for name in ("session", "task"):
+            parameter = wanted.get(f"{name}_parameter")
+            if parameter and (value := parameters.get(parameter, "")[:200]):
+                ids[name] = value
+        return Arrival(person=person, ids=ids, trust=trust)
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        wanted = recruitment.settings.get(f"return_{outcome}", "")
+        # A link may be older than the site's list.
+        if not wanted or not is_known_site(wanted):
+            return Return(code=receipt) if outcome == "complete" else Return()
+        # The panel could do nothing with an address that names nobody.
+        if "{person}" in wanted and not external_ids.get("person"):
+            return Return(code=receipt) if outcome == "complete" else Return()
+        values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
+        if "://" in wanted:
+            return Return(url=filled(wanted, values))
+        return Return(code=filled(wanted, values))
+
+    def links(self, recruitment, base):
+        wanted = recruitment.settings
+        names = [wanted.get(f"{name}_parameter") for name in ("person", "session", "task")]
+        pairs = [f"{name}=…" for name in names if name]
+        if wanted.get("key_parameter"):
+            pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
+        return [("Link for the panel; put its placeholders in place of the dots", f"{base}?{'&'.join(pairs)}")]
+
+    def opened(self, recruitment, base, number):
+        wanted = recruitment.settings
+        ids = {"person": f"person-{number}", "session": f"session-{number}", "task": "task-1"}
+        filled_in = {
+            wanted[f"{name}_parameter"]: value for name, value in ids.items() if wanted.get(f"{name}_parameter")
+        }
+        filled_in.setdefault(wanted.get("person_parameter") or "participant", ids["person"])
+        if wanted.get("key_parameter"):
+            filled_in[wanted["key_parameter"]] = wanted.get("key_value", "")
+        return f"{base}?{urlencode(filled_in)}", ids["session"]
+
+    def problems(self, recruitment):
+        found = [] if recruitment.settings.get("return_complete") else ["No code or address for those who completed."]
+        for outcome, words in OUTCOMES.items():
+            if not is_known_site(recruitment.settings.get(f"return_{outcome}", "")):
+                found.append(f"Nobody is led back to the address for “{words}”: RETURN_SITES does not name its site.")
+        return found
+
+    def takes_file(self, recruitment):
+        return exported_file.takes_file(recruitment.settings)
+
+    def read_export(self, recruitment, text, task=""):
+        return exported_file.read(recruitment.settings, text)

@@ -1,0 +1,123 @@
+"""Prolific: people come by a link with three ids, and go back with a code that says how their visit ended."""
+
+from typing import ClassVar
+
+from django import forms
+
+from annotators.recruitment.channels import Arrival, Channel, Return, register
+from annotators.recruitment.channels.codes import OutcomeCodes
+from annotators.recruitment.panels import Forged
+
+from .files import bulk, read_export
+from .policy import REFUSALS
+from .vocabulary import COMPLETE, ID, PARAMETERS
+
+HOME = "https://app.prolific.com/"
+
+
+def clean_id(value: str) -> str:
+    if not ID.fullmatch(value):
+        raise forms.ValidationError("Prolific's ids have 24 characters: digits and the letters a to f.")
+    return value
+
+
+class ProlificSettings(OutcomeCodes):
+    review = forms.ChoiceField(
+        label="who completed is",
+        choices=[("manual", "reviewed by you"), ("automatic", "approved by Prolific at once")],
+        initial="manual",
+    )
+    screen_out_pay = forms.DecimalField(
+        required=False, min_value=0, max_value=1000, max_digits=6, decimal_places=2, label="pay of who is screened out",
+        help_text="A fixed amount that Prolific pays by itself, in the study's currency. Prolific has a least amount, and it must be less than "
+        "the reward.",
+    )  # fmt: skip
+    screen_out_places = forms.IntegerField(
+        required=False, min_value=1, max_value=100_000, label="how many may be screened out so"
+    )
+    project = forms.CharField(
+        required=False, max_length=24, validators=[clean_id],
+        help_text="Prolific's id of the project to publish in. Empty: the account's own choice.",
+    )  # fmt: skip
+    barred_group = forms.CharField(
+        required=False, max_length=64, label="participant group to keep out", validators=[clean_id],
+        help_text="The id of a group at Prolific. Its people do not see the study.",
+    )  # fmt: skip
+
+    def clean(self):
+        cleaned = super().clean()
+        pair = ("screen_out_pay", "screen_out_places")
+        for name, other in (pair, pair[::-1]):
+            if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
+                self.add_error(other, "Prolific needs the pay and the number of people, or neither.")
+        return cleaned
+
+
+@register
+class Prolific(Channel):
+    slug = "prolific"
+    label = "Prolific"
+    help = "People come by the study's address at Prolific, and go back with a code for each way to end."
+    settings_form = ProlificSettings
+    secrets: ClassVar = {"token": "API token"}
+    person_column = "Participant id"
+    publishes = True
+    pays_by = frozenset({"approval", "bonus", "screen_out"})
+    sends_messages = shows_work = keeps_out = True
+    refusals = REFUSALS
+
+    def arrive(self, recruitment, parameters):
+        sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
+        # The placeholder itself: nobody came from Prolific, somebody opened the address that was pasted there.
+        if any("{{" in value for value in sent.values()):
+            return Arrival(is_preview=True)
+        if not any(sent.values()):
+            return Arrival(problem="Please open this study from Prolific: the link has to carry your Prolific id.")
+        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID.fullmatch(value)]:
+            return Arrival(
+                problem=f"The link is not complete: {' and '.join(wrong)} should be an id of 24 characters. Please open the study "
+                "from Prolific again. If this page comes back, return the study there and write to the researcher."
+            )
+        ids = {name: value.lower() for name, value in sent.items()}
+        return Arrival(person=ids["person"], ids=ids)
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        code = recruitment.settings.get(f"code_{outcome}", "")
+        return Return(code=code, url=COMPLETE + code if code else HOME, label="Return to Prolific")
+
+    def links(self, recruitment, base):
+        asked = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
+        return [("Study link for Prolific: paste it as it stands", f"{base}?{asked}")]
+
+    def problems(self, recruitment):
+        return [] if recruitment.settings.get("code_complete") else ["No code for those who completed."]
+
+    def service(self, recruitment, secrets):
+        from .service import ProlificService
+
+        return ProlificService(secrets["token"], recruitment.settings) if secrets.get("token") else None
+
+    def stand_in(self, recruitment, base):
+        from .stand_in import ProlificStandIn
+
+        return ProlificStandIn()
+
+    def takes_file(self, recruitment):
+        return True
+
+    def read_export(self, recruitment, text, task=""):
+        return read_export(text, task)
+
+    def person_in_file(self, cell):
+        return cell.strip().lower()
+
+    def read_message(self, secret, headers, raw):
+        from . import webhook
+
+        sent = headers.get(webhook.SIGNATURE, "")
+        if not webhook.is_genuine(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
+            raise Forged("Prolific did not sign this.")
+        return webhook.read_message(headers.get(webhook.EVENT_ID, ""), raw)
+
+    def bulk(self, orders):
+        return bulk(orders)

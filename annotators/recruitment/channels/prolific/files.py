@@ -1,0 +1,119 @@
+"""Prolific without a token: its exported table of submissions read, and orders as text for its own forms."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from annotators.models.constants import SUBMITTED
+from annotators.recruitment.panels import BulkText, Order, Seen
+
+from .vocabulary import ID, decides_at, state_of
+
+NEEDED = ("Submission id", "Participant id", "Status")
+MOST_ROWS = 100_000
+
+
+def read_export(text: str, task: str = "") -> list[Seen]:
+    """The submissions of an export, in its order. The file names no study: its name does, and the researcher's choice.
+
+    Raises ValueError with the row, as a spreadsheet counts it, and the column.
+    """
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
+    names: dict[str, int] = {}
+    found: dict[str, int] = {}
+    submissions = []
+    try:
+        for line, row in enumerate(reader, 1):
+            if not any(cell.strip() for cell in row):
+                continue
+            if not names:
+                names = _columns(row)
+                continue
+            if len(row) <= max(names[name] for name in (n.lower() for n in NEEDED)):
+                raise ValueError(f"Row {line} has {len(row)} columns and the first row {max(names.values()) + 1}.")
+            cells = {name: row[place].strip() for name, place in names.items() if place < len(row)}
+            for name in ("submission id", "participant id"):
+                if not ID.fullmatch(cells[name]):
+                    raise ValueError(
+                        f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not an id of Prolific's."
+                    )
+            if not cells["status"]:
+                raise ValueError(f"Row {line}, Status: it is empty.")
+            submission = cells["submission id"].lower()
+            if submission in found:
+                raise ValueError(f"Row {line}: the submission {submission} stands in row {found[submission]} already.")
+            found[submission] = line
+            if len(found) > MOST_ROWS:
+                raise ValueError(f"There are more than {MOST_ROWS} rows.")
+            state, submitted = state_of(cells["status"]), _moment(cells, "completed at", line)
+            reviewed = _moment(cells, "reviewed at", line)
+            submissions.append(
+                Seen(
+                    task=task, submission=submission, person=cells["participant id"].lower(), state=state, word=cells["status"],
+                    code=_told(cells.get("completion code", "")), started_at=_moment(cells, "started at", line), submitted_at=submitted,
+                    decided_at=None if state == SUBMITTED else reviewed, decides_itself_at=decides_at(state, submitted),
+                )
+            )  # fmt: skip
+    except csv.Error as error:
+        raise ValueError(f"Row {reader.line_num} is not CSV ({error}).") from None
+    if not names:
+        raise ValueError("The file is empty.")
+    return submissions
+
+
+def _columns(row: Sequence[str]) -> dict[str, int]:
+    places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
+    if missing := [name for name in NEEDED if name.lower() not in places]:
+        raise ValueError(
+            f"Row 1 does not name the column {' and '.join(missing)}. This should be the file that Prolific gives at a study's submissions."
+        )
+    return places
+
+
+def _told(cell: str) -> str:
+    return "" if cell.lower() in ("", "not applicable", "nan") else cell
+
+
+def _moment(cells: dict[str, str], name: str, line: int) -> datetime | None:
+    told = _told(cells.get(name, ""))
+    try:
+        at = datetime.fromisoformat(told) if told else None
+    except ValueError:
+        raise ValueError(
+            f"Row {line}, {name.capitalize()}: “{told[:40]}” is not a time such as 2026-10-25T12:27:09Z."
+        ) from None
+    if at is not None and at.tzinfo is None:
+        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” does not say in which zone it is.")
+    return at
+
+
+# Which orders have a form at Prolific, how a line of it is written, and where it is found. The forms know people, not submissions: in a
+# study where each takes part once that is the same.
+FORMS = {
+    "approve": ("People to approve", lambda v: v["person"], "The study's submissions at Prolific: approve by ids."),
+    "bonus": (
+        "Bonuses", lambda v: f"{v['person']},{v['amount']}",
+        "The study's submissions at Prolific: More, bulk bonus payment. Once: what is pasted again is paid again.",
+    ),
+    "screen_out": ("People to screen out", lambda v: v["person"], "The study's submissions at Prolific: screen out by ids."),
+}  # fmt: skip
+
+
+def bulk(orders: Sequence[Order]) -> list[BulkText]:
+    """One text for each study and kind of order; a rejection is written by a person, one at a time, and has none."""
+    texts = []
+    for operation, (name, line, where) in FORMS.items():
+        tasks = dict.fromkeys(order.values["task"] for order in orders if order.operation == operation)
+        for task in tasks:
+            lines = [line(o.values) for o in orders if o.operation == operation and o.values["task"] == task]
+            twice = next((one for one, times in Counter(lines).items() if times > 1), None)
+            if twice and operation != "bonus":
+                raise ValueError(f"{name}: {twice} is ordered twice.")
+            texts.append(
+                BulkText(
+                    name, "".join(f"{one}\n" for one in lines), f"Study {task}. {where}" if len(tasks) > 1 else where
+                )
+            )
+    return texts

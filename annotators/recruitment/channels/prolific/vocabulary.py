@@ -1,0 +1,26 @@
+"""Prolific's words: its ids and addresses, and its states of a submission in ours."""
+
+import re
+from datetime import datetime, timedelta
+
+from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
+
+from .policy import DECIDES_AFTER_DAYS
+
+# Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
+PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
+ID = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
+# PROCESSING passes by. PARTIALLY APPROVED is paid in a way that is never ordered here.
+STATES = {
+    "RESERVED": WORKING, "ACTIVE": WORKING, "AWAITING REVIEW": SUBMITTED, "APPROVED": APPROVED, "REJECTED": REJECTED,
+    "RETURNED": RETURNED, "TIMED OUT": EXPIRED, "SCREENED OUT": SCREENED_OUT,
+}  # fmt: skip
+
+
+def state_of(word: str) -> str:
+    return STATES.get(" ".join(word.upper().replace("_", " ").replace("-", " ").split()), UNKNOWN)
+
+
+def decides_at(state: str, submitted: datetime | None) -> datetime | None:
+    return submitted + timedelta(days=DECIDES_AFTER_DAYS) if state == SUBMITTED and submitted else None

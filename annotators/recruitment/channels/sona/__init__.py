@@ -1,0 +1,111 @@
+"""SONA, the pools of universities: a code for each sign-up, and credit instead of money."""
+
+import re
+from typing import ClassVar
+
+from django import forms
+
+from annotators.recruitment.channels import Arrival, Channel, Return, filled, register
+from annotators.recruitment.panels import Refused
+from annotators.recruitment.panels.secrets import kept_secret
+
+SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
+SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
+CREDIT = "https://{site}/webstudy_credit.aspx?experiment_id={experiment_id}&credit_token={credit_token}&survey_code={survey_code}"
+FROM_SONA = ("site", "experiment_id")
+SEALED = "credit_token"
+SEALED_SHAPE = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
+
+
+def clean_site(value: str) -> str:
+    if not SITE.fullmatch(value.lower()):
+        raise forms.ValidationError("Give the name of your site alone, such as yourschool.sona-systems.com")
+    return value
+
+
+def clean_number(value: str) -> str:
+    if not (value.isascii() and value.isdigit()):
+        raise forms.ValidationError("This is a number, as it stands in SONA's address.")
+    return value
+
+
+class SonaSettings(forms.Form):
+    site = forms.CharField(
+        max_length=100, required=False, validators=[clean_site], help_text="Such as yourschool.sona-systems.com"
+    )
+    experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_number], label="experiment_id")
+
+    def clean_site(self):
+        return self.cleaned_data["site"].lower()
+
+    def clean(self):
+        # With it anybody gives anybody credit: settings are shown, copied and exported.
+        if self.data.get(self.add_prefix(SEALED)):
+            raise forms.ValidationError(
+                "The credit token is a secret, not a setting. Keep it on the page of the panel."
+            )
+        return super().clean()
+
+
+@register
+class Sona(Channel):
+    slug = "sona"
+    label = "SONA"
+    help = "People come with a code of their sign-up, and are given credit once they reach the last page."
+    settings_form = SonaSettings
+    secrets: ClassVar = {SEALED: "credit token"}
+    shows_submissions = False
+    credits_who_finish = True
+
+    def arrive(self, recruitment, parameters):
+        sent = parameters.get("survey_code", "").strip()
+        if "%" in sent:
+            return Arrival(is_preview=True)
+        if not SURVEY_CODE.fullmatch(sent):
+            return Arrival(
+                problem="The link is not complete: survey_code should be a number of 2 to 7 digits. Please open the study from SONA again."
+            )
+        # The number is new for each sign-up, and sites count for themselves: without the study it would name somebody else too.
+        of = [recruitment.settings.get(name, "") for name in ("site", "experiment_id")]
+        # With a nought in front it is the same sign-up, and would be a second person.
+        return Arrival(person=":".join((*of, str(int(sent)))), ids={"person": sent, "session": sent})
+
+    def way_back(self, recruitment, outcome, external_ids, receipt):
+        known = {name: recruitment.settings.get(name, "") for name in FROM_SONA}
+        code = external_ids.get("session", "")
+        # Read for those who completed alone: it is in their address, and nowhere before.
+        if outcome == "complete" and code and all(known.values()) and (token := kept_secret(recruitment, SEALED)):
+            return Return(
+                url=filled(CREDIT, known | {SEALED: token, "survey_code": code}), label="Get your credit at SONA"
+            )
+        return self.home(recruitment)
+
+    def home(self, recruitment):
+        site = recruitment.settings.get("site", "")
+        return Return(url=f"https://{site}/" if site else "", label="Return to SONA")
+
+    def links(self, recruitment, base):
+        return [("Study URL for SONA: paste it as it stands", f"{base}?survey_code=%SURVEY_CODE%")]
+
+    def opened(self, recruitment, base, number):
+        code = str(10_000 + number)
+        return self.links(recruitment, base)[0][1].replace("%SURVEY_CODE%", code), code
+
+    def problems(self, recruitment):
+        missing = [name for name in FROM_SONA if not recruitment.settings.get(name)]
+        found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
+        if not kept_secret(recruitment, SEALED):
+            found.append("SONA gives no credit without its credit token: keep it on the page of the panel.")
+        return found
+
+    def service(self, recruitment, secrets):
+        from .service import SonaService
+
+        known, token = recruitment.settings, secrets.get(SEALED, "")
+        if not token or not all(known.get(name) for name in FROM_SONA):
+            return None
+        if not SEALED_SHAPE.fullmatch(token):
+            raise Refused(
+                "This is no credit token: copy what stands between credit_token= and the next & in SONA's address."
+            )
+        return SonaService(*(known[name] for name in FROM_SONA), token)

@@ -1,0 +1,111 @@
+"""Credit for who reached the last page, ordered by itself at channels that say so. Nobody decides, and nobody is refused by default.
+
+Each step follows from what is written down and not from what was done before: a run that broke off is gone on with by the next,
+and a second one changes nothing. What the panel refuses, or does not tell, is a person's: it is never ordered again from here.
+"""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.fields.json import KT
+from django.utils import timezone
+
+from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment
+from annotators.models.constants import APPROVED, WORKING
+from annotators.recruitment.channels import REGISTRY
+
+from . import Seen
+from .orders import give_all
+from .reconcile import UNSENT_AFTER, take_in
+from .secrets import can_order
+
+State = PanelOrder.State
+# A person has to look at these.
+STUCK = (State.REFUSED, State.UNCLEAR, State.CANCELLED)
+NOT_YET, GRANTED = "no credit yet", "credit granted"
+# How the last page finds it.
+GIVEN, COMING = "given", "coming"
+
+
+def finished(recruitments: Iterable[Recruitment]) -> QuerySet[Assignment]:
+    """Who reached the last page of links that credit by themselves, with their ``sign_up``; who left the study afterwards too."""
+    crediting = [one.pk for one in recruitments if REGISTRY[one.channel].credits_who_finish]
+    done = Assignment.objects.filter(
+        recruitment__in=crediting, origin=Assignment.Origin.LIVE, submitted_at__isnull=False
+    )
+    signed_up = done.filter(external_ids__has_key="session").exclude(external_ids__session="")
+    return signed_up.annotate(sign_up=KT("external_ids__session"))
+
+
+def _of_sign_up(prefix: str = "") -> Q:
+    """What is about the sign-up of an assignment of ``finished``: a person with several parts has one."""
+    names = {"recruitment": "recruitment", "annotator": "annotator", "external_id": "sign_up"}
+    return Q(**{f"{prefix}{name}": OuterRef(ours) for name, ours in names.items()})
+
+
+def order(recruitment: Recruitment) -> int:
+    """Order the credit of everybody who finished, once for each sign-up. Gives how many orders are new."""
+    if not REGISTRY[recruitment.channel].credits_who_finish:
+        return 0
+    with transaction.atomic():
+        # Whoever takes in an answer meanwhile waits: what it says must not be undone by what was read here before.
+        Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
+        known = PanelSubmission.objects.filter(_of_sign_up())
+        first: dict[tuple[int, str], Assignment] = {}
+        for one in finished([recruitment]).filter(~Exists(known)).order_by("pk"):
+            first.setdefault((one.annotator_id, one.sign_up), one)
+        if first:
+            # Nothing has reached the panel yet: half an hour later that is worth a person's look.
+            whose = {Seen("", one.sign_up, one.sign_up, WORKING, word=NOT_YET): one for one in first.values()}
+            take_in(recruitment, whose, PanelSubmission.Source.SERVICE, whose=whose)
+        done = PanelSubmission.objects.filter(recruitment=recruitment, assignment__submitted_at__isnull=False)
+        rows = list(done.filter(state=WORKING).select_related("assignment").order_by("pk"))
+        # Who was ordered for before is passed over.
+        return give_all(recruitment, "approve", {f"approve-{row.pk}": row for row in rows}, message="") if rows else 0
+
+
+def note(recruitment: Recruitment) -> None:
+    """What was carried out is approved: that is all that such a panel ever shows."""
+    if not REGISTRY[recruitment.channel].credits_who_finish:
+        return
+    granted = PanelOrder.objects.filter(recruitment=recruitment, operation="approve", state=State.DONE)
+    new = granted.filter(submission__assignment__isnull=False).exclude(submission__state=APPROVED)
+    whose = {}
+    for done in new.select_related("submission__assignment").order_by("pk"):
+        row = done.submission
+        whose[Seen("", row.external_id, row.external_id, APPROVED, word=GRANTED, decided_at=done.ended_at)] = (
+            row.assignment
+        )
+    if whose:
+        take_in(recruitment, whose, PanelSubmission.Source.SERVICE, whose=whose)
+
+
+def wanting(recruitments: Iterable[Recruitment]) -> set[int]:
+    """Links with somebody whose credit is still to be ordered, sent or noted. Not those at which nothing can be ordered."""
+    able = [one for one in recruitments if REGISTRY[one.channel].credits_who_finish and "approve" in can_order(one)]
+    if not able:
+        return set()
+    stuck = PanelOrder.objects.filter(_of_sign_up("submission__"), operation="approve", state__in=STUCK)
+    credited = PanelSubmission.objects.filter(_of_sign_up(), state=APPROVED)
+    rest = finished(able).filter(~Exists(stuck), ~Exists(credited)).order_by()
+    return set(rest.values_list("recruitment", flat=True).distinct())
+
+
+def standing(assignment: Assignment) -> str:
+    """For a person's own page: GIVEN, COMING, or "" where credit does not come by itself, or nobody can promise that it does."""
+    recruitment = assignment.recruitment
+    if recruitment is None or assignment.submitted_at is None or assignment.origin != Assignment.Origin.LIVE:
+        return ""
+    if not REGISTRY[recruitment.channel].credits_who_finish:
+        return ""
+    mine = PanelSubmission.objects.filter(recruitment=recruitment, annotator=assignment.annotator_id)
+    # Ids are erased one day, and what was given stays given.
+    about = Q(assignment=assignment) | Q(external_id=assignment.external_ids.get("session", ""))
+    row = mine.filter(about).order_by("pk").first()
+    if row is not None and row.state == APPROVED:
+        return GIVEN
+    last = PanelOrder.objects.filter(submission=row, operation="approve").order_by("pk").last() if row else None
+    is_stuck = last is not None and last.state in STUCK
+    is_fresh = timezone.now() - assignment.submitted_at < UNSENT_AFTER and not assignment.is_late
+    return COMING if is_fresh and not is_stuck and "approve" in can_order(recruitment) else ""

@@ -1,0 +1,53 @@
+"""Where panels send messages by themselves: proven, written down, and left to a job.
+
+The address lies with the annotators', where no cookie is read and none is set: only the panel's signature counts.
+"""
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import Http404, HttpResponse
+from django.views.decorators.http import require_POST
+
+from annotators.models import PanelEvent, Recruitment
+from annotators.recruitment.channels import REGISTRY
+from studies.services.limits import is_over
+
+from . import Forged, news
+from .secrets import HOOK, kept_secret
+
+LARGEST = 64 * 1024
+# A study of hundreds sends some a minute. What is refused comes again, and what is lost the regular look finds.
+A_MINUTE = 600
+
+
+@require_POST
+def hook(request, key):
+    """Told twice it is once; what it says is not believed but looked up."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdecimal() or int(length) > LARGEST:
+        return HttpResponse(status=413)
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    channel = REGISTRY.get(recruitment.channel) if recruitment else None
+    secret = kept_secret(recruitment, HOOK) if channel and channel.sends_messages else ""
+    if not secret:
+        raise Http404("Nobody listens here.")
+    if is_over(f"hook:{recruitment.pk}", A_MINUTE):
+        return HttpResponse(status=429, headers={"Retry-After": "60"})
+    try:
+        message = channel.read_message(secret, request.headers, request.body)
+    except Forged:
+        return HttpResponse(status=401)
+    except ValueError as words:
+        return HttpResponse(str(words), status=400, content_type="text/plain")
+    with transaction.atomic():
+        # A panel may tell several links of one event, under one id: each has it for itself. Who it is about is not kept.
+        _, is_new = PanelEvent.objects.get_or_create(
+            source=news.source_of(recruitment), external_id=message.event,
+            defaults={
+                "recruitment": recruitment, "kind": message.kind, "body": {"submission": message.submission, "word": message.word},
+                "handled_at": None if message.submission else Now(),
+            },
+        )  # fmt: skip
+        if is_new and message.submission:
+            news.look_soon(recruitment)
+    return HttpResponse(status=200)

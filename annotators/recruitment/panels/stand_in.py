@@ -1,0 +1,153 @@
+"""Stand-ins: a panel on this machine, as its people and as our orders meet it. Tests and rehearsals speak to one; nobody is paid.
+
+What a channel's real service does stands beside that service. No model here, and nothing that leaves this machine.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+from annotators.models.constants import EXPIRED, RETURNED, SUBMITTED, WORKING
+
+
+class Loopback:
+    """``url`` is where it listens. ``handle(handler)`` answers a request, of whatever method; it is silent unless it writes."""
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        raise NotImplementedError
+
+    def __enter__(self):
+        answering = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *words):
+                pass
+
+            def do_GET(self):
+                answering.handle(self)
+
+            do_POST = do_PATCH = do_GET
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        return self
+
+    def __exit__(self, *broken):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Somebody has accepted the task: their ids, as the panel knows them, and the address that it opens for them."""
+
+    person: str
+    session: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way back as a page showed it: a code, an address, and the fields where it is a form."""
+
+    code: str = ""
+    url: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+class StandIn(Loopback):
+    """What a rehearsal asks of a panel. ``secrets``: invented ones, by name, that its service takes.
+
+    ``shows_who_left``: whether its service tells that somebody gave the task back or ran out of time.
+    """
+
+    secrets: ClassVar[Mapping[str, str]] = {}
+    shows_who_left = False
+
+    def opens_account(self, currency: str) -> None:
+        """An account with enough in it, in this currency where the panel has several."""
+
+    def person(self, number: int) -> str:
+        """The id of the panel's n-th person."""
+        raise NotImplementedError
+
+    def preview(self) -> str:
+        """The address that is opened for somebody who has not accepted; '' where there is no such look."""
+        return ""
+
+    def accepted(self, person: str) -> Visit:
+        """The person accepts the newest task."""
+        raise NotImplementedError
+
+    def sent(self, visit: Visit, way: Way) -> str:
+        """The person goes the way back. Gives what the panel says against it, in a sentence; '' where it is taken."""
+        raise NotImplementedError
+
+    def given_back(self, visit: Visit) -> None:
+        raise NotImplementedError
+
+    def run_out(self, visit: Visit) -> None:
+        """The panel's time for the task is over."""
+        raise NotImplementedError
+
+    def standing(self, visit: Visit) -> str:
+        """One of the panels' STATES: what the panel itself would say, whether its service shows it or not."""
+        raise NotImplementedError
+
+    def bonus(self, visit: Visit) -> Decimal:
+        """What was paid beside the reward."""
+        return Decimal(0)
+
+    def tasks(self) -> int:
+        """How many tasks were published and not stopped."""
+        return 0
+
+    def loses_reply(self, operation: str) -> None:
+        """The next such order is carried out, and its answer is lost."""
+        raise NotImplementedError
+
+    def throttles(self, operation: str) -> None:
+        """The next such request is put off. ``look``: the list of submissions."""
+        raise NotImplementedError
+
+
+class ByLink(StandIn):
+    """A panel of which only the link is known: it opens what its researcher pasted, and takes whatever way back the page shows.
+
+    ``link(number)`` gives the address for the n-th person, and what names their visit in it.
+    """
+
+    def __init__(self, link):
+        self._link, self._states = link, {}
+
+    def person(self, number):
+        return str(number)
+
+    def accepted(self, person):
+        address, session = self._link(int(person))
+        self._states[session] = WORKING
+        return Visit(person, session, address)
+
+    def sent(self, visit, way):
+        if not (way.code or way.url):
+            return "The last page shows neither a code nor an address: the person cannot prove what they did."
+        if left := [mark for mark in "{}" if mark in way.url + way.code]:
+            return f"The way back still has a “{left[0]}” in it: something in it was not filled in."
+        self._states[visit.session] = SUBMITTED
+        return ""
+
+    def given_back(self, visit):
+        self._states[visit.session] = RETURNED
+
+    def run_out(self, visit):
+        self._states[visit.session] = EXPIRED
+
+    def standing(self, visit):
+        return self._states[visit.session]

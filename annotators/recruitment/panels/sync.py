@@ -1,0 +1,160 @@
+"""The job that speaks to a panel: sends what is ordered, reads what is shown, and sends what follows from it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils import timezone
+
+from annotators.models import PanelOrder, PanelSecret, PanelSubmission, Recruitment
+from annotators.models.constants import SUBMITTED
+from annotators.recruitment.channels import REGISTRY
+from studies.access import Action, check
+from studies.models import Job, Study
+from studies.services import jobs
+
+from . import Busy, Refused, Seen, Service, Unclear, alerts, credits, pools, rounds
+from .orders import send_due
+from .publishing import published, tasks_of
+from .reconcile import Summary, take_in
+from .secrets import HOOK, keep, service_of
+
+KIND = "panel"
+OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
+# Panels decide by themselves after days; later there is nothing to see.
+WATCHED_DAYS = 14
+
+
+class Silent(jobs.Readable):
+    """The panel could not be asked; the words say why."""
+
+
+def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
+    """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
+    service = service_of(recruitment)
+    if not is_dry:
+        tell(recruitment, service, progress)
+    is_shown = REGISTRY[recruitment.channel].shows_submissions
+    try:
+        shown, tasks = _shown(recruitment, service, progress) if is_shown else ([], [])
+    except (Refused, Unclear, Busy) as words:
+        raise Silent(f"The panel did not show its submissions: {words}") from words
+    try:
+        summary = take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+    except ValueError as words:
+        raise Silent(str(words)) from words
+    if not is_dry:
+        if rounds.advance(recruitment):
+            send_due(recruitment, service, progress)
+        alerts.note_funds(recruitment, service)
+        alerts.note_cost(recruitment, service, tasks)
+    return summary
+
+
+def _shown(recruitment: Recruitment, service: Service, progress) -> tuple[list[Seen], list[str]]:
+    """All submissions of all tasks, and which tasks these are. A task that the panel refuses to show is passed over where others are shown, and nothing but people's
+    addresses has ever named it: anybody can type an address."""
+    tasks = list(tasks_of(recruitment))
+    ours = {str(result.get("task")) for result in published(recruitment).values_list("result", flat=True)}
+    ours |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
+    shown: list[Seen] = []
+    read: list[str] = []
+    refusals: list[Refused] = []
+    for n, task in enumerate(row.external_id for row in tasks):
+        progress(n, len(tasks), "Reading submissions")
+        try:
+            for seen in service.submissions(task):
+                # A panel may name a part of what was published together.
+                shown.append(replace(seen, task=task))
+                if len(shown) % 100 == 0:
+                    progress(n, len(tasks), f"Reading submissions: {len(shown)}")
+            read.append(task)
+        except Refused as no:
+            if task in ours:
+                raise
+            refusals.append(no)
+    if refusals and len(refusals) == len(tasks):
+        raise refusals[0]
+    return shown, read
+
+
+def tell(recruitment: Recruitment, service: Service, progress) -> None:
+    """Order what follows from how things stand here, send all that is due, and write down what came of it."""
+    pools.keep_up(recruitment)
+    credits.order(recruitment)
+    send_due(recruitment, service, progress)
+    credits.note(recruitment)
+
+
+def work(job: Job, progress) -> dict:
+    recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    for name, step in FIRST.items():
+        if job.arguments.get(name):
+            step(recruitment, job.by)
+    return asdict(ask(recruitment, progress))
+
+
+def hook_url(recruitment: Recruitment) -> str:
+    """Where the panel's messages about this link go."""
+    return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
+
+
+def listen(recruitment: Recruitment, by=None) -> None:
+    """Let the panel tell of changes by itself. Raises Silent, NoService."""
+    check(by, Action.PANEL, recruitment.study)
+    try:
+        secret = service_of(recruitment).listen(hook_url(recruitment))
+    except (Refused, Unclear, Busy) as words:
+        raise Silent(f"The panel does not send messages: {words}") from words
+    keep(recruitment, {HOOK: secret}, by)
+
+
+# What a job may be asked to do before it asks the panel, by the name of its argument. Pay puts approving here.
+FIRST: dict[str, Callable[[Recruitment, Any], object]] = {"listens": listen}
+
+
+def watched() -> QuerySet[Recruitment]:
+    """Recruitments with a secret: of studies that run or ended not long ago, and later as long as an order waits or the panel has yet to
+    decide by itself."""
+    recent = Now() - timedelta(days=WATCHED_DAYS)
+    running = Q(study__state__in=[*Study.RUNNING, Study.State.CLOSING])
+    ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
+    here = {"recruitment": OuterRef("pk")}
+    waiting = PanelOrder.objects.filter(**here, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])
+    # A day longer, to see it decided.
+    undecided = PanelSubmission.objects.filter(**here, state=SUBMITTED, decides_itself_at__gt=Now() - timedelta(days=1))
+    token = PanelSecret.objects.filter(**here).exclude(name=HOOK)
+    return (
+        Recruitment.objects.filter(running | ended | Exists(waiting) | Exists(undecided), Exists(token))
+        .select_related("study")
+        .order_by("pk")
+    )
+
+
+def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, **first: bool) -> Job:
+    """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
+
+    ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
+    """
+    check(by, Action.PANEL, recruitment.study)
+    span, wished = (
+        int(timezone.now().timestamp()) // seconds,
+        sorted(name for name, is_wished in first.items() if is_wished),
+    )
+    return jobs.submit(
+        KIND, study=recruitment.study, by=by, request_token=f"panel:{recruitment.pk}:{'+'.join(wished)}:{span}",
+        recruitment=recruitment.pk, **dict.fromkeys(wished, True),
+    )  # fmt: skip
+
+
+def ask_all() -> int:
+    """The regular look: often while people come, hourly afterwards."""
+    found = list(watched())
+    for recruitment in found:
+        ask_soon(recruitment, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY)
+    return len(found)

@@ -1,0 +1,266 @@
+"""Who took part, as a paper's table of the sample: a panel's demographic file, of which only declared columns are kept.
+
+A value belongs to a person in a study, and goes when the person withdraws. What leaves this module are counts. Counts below five are hidden
+unless the researcher declared otherwise for that column, together with what they could be worked out from.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from statistics import median
+
+from django.db import transaction
+from django.db.models import Q
+
+from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
+from annotators.places import assign
+from annotators.places.exclude import with_exclusion
+from studies import audit
+from studies.access import Action, check
+from studies.models import Study
+from studies.stimuli.spreadsheet import csv_text
+
+from .channels import REGISTRY
+
+# What panels write where they know nothing, or may not say.
+MISSING = frozenset({"", "data expired", "consent revoked", "not applicable", "nan"})
+REVOKED = "consent revoked"
+SMALL = 5
+LONGEST = 100
+MOST_ROWS = 100_000
+
+
+@dataclass(slots=True)
+class Joined:
+    """What reading a file came to. ``strangers``: people in it who did not take part by this link; nothing of them is kept."""
+
+    people: int = 0
+    strangers: int = 0
+    values: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``n`` and ``percent`` are None where they are hidden."""
+
+    value: str
+    n: int | None
+    percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One column. ``cells`` of a category; of a number ``median``, ``least`` and ``most``, None where too few tell it."""
+
+    name: str
+    kind: str
+    people: int
+    known: int | None
+    missing: int | None
+    cells: tuple[Cell, ...] = ()
+    median: Decimal | None = None
+    least: Decimal | None = None
+    most: Decimal | None = None
+
+
+# Declaring
+
+
+def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> None:
+    """Say which columns are kept, before any file is read: (name, kind, whether small counts are shown). What another declaration kept of a
+    column that is no longer named, or is of another kind now, is deleted."""
+    check(by, Action.PANEL, study)
+    wanted = {name: (kind, shows_small) for name, kind, shows_small in columns}
+    with transaction.atomic():
+        Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+        there = {row.name: row for row in SampleColumn.objects.filter(study=study)}
+        if wanted == {name: (row.kind, row.shows_small) for name, row in there.items()}:
+            return
+        gone = [row.pk for name, row in there.items() if name not in wanted or wanted[name][0] != row.kind]
+        SampleValue.objects.filter(column__in=gone).delete()
+        SampleColumn.objects.filter(pk__in=gone).delete()
+        made = [
+            SampleColumn(study=study, name=name, kind=kind, shows_small=small) for name, (kind, small) in wanted.items()
+        ]
+        SampleColumn.objects.bulk_create(
+            made, update_conflicts=True, unique_fields=["study", "name"], update_fields=["shows_small"]
+        )
+        told = [f"{name} ({kind}{', small counts shown' if small else ''})" for name, (kind, small) in wanted.items()]
+        audit.record("declare sample columns", study=study, by=by, columns=told)
+
+
+# Reading
+
+
+def read(recruitment: Recruitment, text: str, person_column: str, by=None, is_dry: bool = False) -> Joined:
+    """Take in a file: of people who took part by this link the declared columns, of nobody else anything. Read again, the newest holds; what
+    somebody no longer consents to is deleted. Raises ValueError naming the row and the column."""
+    check(by, Action.PANEL, recruitment.study)
+    columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
+    if not columns:
+        raise ValueError("No column is declared yet: say first which ones are kept.")
+    told, joined = _told(recruitment, text, person_column, columns), Joined()
+    people = _people(recruitment, told)
+    joined.people, joined.strangers = len(people), len(told) - len(people)
+    values = [
+        SampleValue(column=column, annotator_id=annotator, value=told[person][column.pk])
+        for person, annotator in people.items() for column in columns if told[person][column.pk] is not None
+    ]  # fmt: skip
+    joined.values, joined.missing = len(values), len(people) * len(columns) - len(values)
+    if not is_dry:
+        with transaction.atomic():
+            SampleValue.objects.filter(column__in=columns, annotator__in=people.values()).delete()
+            SampleValue.objects.bulk_create(values, batch_size=500)
+            audit.record(
+                "read sample", study=recruitment.study, by=by, recruitment=recruitment.key, people=joined.people
+            )
+    return joined
+
+
+def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn]) -> dict[str, dict[int, str | None]]:
+    """What the file says of each person in the declared columns; None where it is missing."""
+    channel = REGISTRY[recruitment.channel]
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
+    found: dict[str, dict[int, str | None]] = {}
+    revoked: set[tuple[str, int]] = set()
+    places: dict[str, int] = {}
+    try:
+        for line, row in enumerate(reader, 1):
+            if not any(cell.strip() for cell in row):
+                continue
+            if not places:
+                places = _places(row, [person_column, *(column.name for column in columns)])
+                continue
+            if len(row) <= max(places.values()):
+                raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row.")
+            if line > MOST_ROWS:
+                raise ValueError(f"There are more than {MOST_ROWS} rows.")
+            person = channel.person_in_file(row[places[person_column.lower()]])
+            if not person:
+                raise ValueError(f"Row {line}, {person_column}: it is empty.")
+            mine = found.setdefault(person, {column.pk: None for column in columns})
+            for column in columns:
+                cell = row[places[column.name.lower()]].strip()
+                value = _value(cell, column, line)
+                if value is not None and channel.person_in_file(value) == person:
+                    raise ValueError(
+                        f"Row {line}, {column.name}: it is the panel's id of the person, which is not kept here. Declare the "
+                        "columns without this one, and read the file again."
+                    )
+                if " ".join(cell.lower().replace("_", " ").split()) == REVOKED:
+                    revoked.add((person, column.pk))
+                mine[column.pk] = mine[column.pk] if value is None else value
+    except csv.Error as error:
+        raise ValueError(f"Row {reader.line_num} is not CSV ({error}).") from None
+    if not places:
+        raise ValueError("The file is empty.")
+    # Somebody stands in a row for each submission; what they took back in one is taken back.
+    for person, column in revoked:
+        found[person][column] = None
+    return found
+
+
+def _places(row: list[str], needed: list[str]) -> dict[str, int]:
+    places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
+    if missing := [name for name in needed if name.lower() not in places]:
+        raise ValueError(f"Row 1 does not name the column {' and '.join(missing)}.")
+    return {name.lower(): places[name.lower()] for name in needed}
+
+
+def _value(cell: str, column: SampleColumn, line: int) -> str | None:
+    if " ".join(cell.lower().replace("_", " ").split()) in MISSING:
+        return None
+    if len(cell) > LONGEST or not cell.isprintable():
+        raise ValueError(f"Row {line}, {column.name}: it is longer than {LONGEST} characters, or no text.")
+    if column.kind == SampleColumn.Kind.NUMBER:
+        try:
+            number = Decimal(cell)
+        except InvalidOperation:
+            number = Decimal("NaN")
+        if not number.is_finite():
+            raise ValueError(f"Row {line}, {column.name}: “{cell[:40]}” is not a number.")
+    return cell
+
+
+def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
+    """The annotators among them who came by this link and did not withdraw."""
+    keys = {assign.pool_key(recruitment.pool, person): person for person in told}
+    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE, withdrawn_at=None)
+    rows = came.order_by().values_list("annotator__external_id", "annotator").distinct()
+    # Those who came, not those in the file: a file of the whole panel would be a query of its length.
+    return {keys[external]: annotator for external, annotator in rows if external in keys}
+
+
+# The table
+
+
+def table(study: Study) -> list[Described]:
+    """The sample: everybody who submitted in time, did not withdraw and was not left out by hand. Columns in the order of their declaration."""
+    done = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
+    kept = with_exclusion(done.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
+    people = set(kept.values_list("annotator", flat=True))
+    columns = list(SampleColumn.objects.filter(study=study).order_by("pk"))
+    values: dict[int, list[str]] = {column.pk: [] for column in columns}
+    for column, annotator, value in SampleValue.objects.filter(Q(column__in=columns)).values_list(
+        "column", "annotator", "value"
+    ):
+        if annotator in people:
+            values[column].append(value)
+    return [
+        described(column.name, column.kind, len(people), values[column.pk], column.shows_small) for column in columns
+    ]
+
+
+def described(name: str, kind: str, people: int, values: list[str], shows_small: bool = False) -> Described:
+    """One column of ``people``, of whom so many told something.
+
+    >>> described("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
+    (Cell(value='Female', n=12, percent=60.0), Cell(value='Male', n=6, percent=30.0))
+    """
+    missing = people - len(values)
+    if kind == SampleColumn.Kind.NUMBER:
+        numbers = sorted(Decimal(value) for value in values)
+        if not numbers or (len(numbers) < SMALL and not shows_small):
+            return Described(name, kind, people, *((len(numbers), missing) if not numbers else (None, None)))
+        return Described(
+            name, kind, people, len(numbers), missing, (), Decimal(median(numbers)), numbers[0], numbers[-1]
+        )
+    counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
+    hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL}
+    others = [(value, n) for value, n in reversed(counted) if value not in hidden]
+    # Their sum is what is known less what is shown: more are hidden until it fits more than one count for each.
+    while is_told := bool(hidden) and _are_known(hidden.values()):
+        if not others:
+            break
+        value, n = others.pop(0)
+        hidden[value] = n
+    shown = tuple(Cell(value, n, round(100 * n / people, 1)) for value, n in counted if value not in hidden)
+    # By name: their order by count would tell.
+    cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
+    return Described(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
+
+
+def _are_known(counts: Iterable[int]) -> bool:
+    """Whether counts follow from their sum, for somebody who knows that each is of somebody and that small ones are hidden."""
+    hidden = list(counts)
+    least, most = len(hidden), (SMALL - 1) * len(hidden)
+    return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL and sum(hidden) == most)
+
+
+def as_csv(described_columns: list[Described]) -> str:
+    """The table as a file: a row for each value, and for a number one."""
+    rows = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
+    for one in described_columns:
+        if one.kind == SampleColumn.Kind.NUMBER:
+            rows.append([one.name, "", _shown(one.known), "", one.median, one.least, one.most])
+        rows += [[one.name, cell.value, _shown(cell.n), cell.percent, "", "", ""] for cell in one.cells]
+        rows.append([one.name, "(missing)", _shown(one.missing), "", "", "", ""])
+    return csv_text(rows)
+
+
+def _shown(n: int | None) -> int | str:
+    return "hidden" if n is None else n

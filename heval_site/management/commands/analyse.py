@@ -1,0 +1,45 @@
+"""``analyse <study>``: build and store a report now, in this process."""
+
+from django.core.management.base import BaseCommand, CommandError
+
+from analysis.data.snapshot import Busy
+from analysis.report.parameters import DEFAULTS, BadParameters
+from analysis.report.runs import run_analysis
+from studies.services.named import study_named
+
+
+class Command(BaseCommand):
+    help = "Build a study's report and store it under the next number; prints its conclusions and its hash."
+
+    def add_arguments(self, parser):
+        parser.add_argument("study", help="The study's code (the beginning is enough where it is unique) or title.")
+        parser.add_argument(
+            "--origin",
+            action="append",
+            choices=["live", "robot", "imported", "test"],
+            help="answers to count (default: live; imported where all were)",
+        )
+        parser.add_argument("--level", type=float, default=DEFAULTS["level"])
+        parser.add_argument("--resamples", type=int, default=DEFAULTS["resamples"])
+        parser.add_argument("--stars", default=DEFAULTS["star_scheme"])
+
+    def handle(self, *args, **options):
+        parameters = {
+            "level": options["level"], "resamples": options["resamples"], "star_scheme": options["stars"],
+        } | ({"origins": options["origin"]} if options["origin"] else {})  # fmt: skip
+        try:
+            run = run_analysis(study_named(options["study"]), parameters, progress=self._say(options["verbosity"]))
+        except (BadParameters, Busy) as error:
+            raise CommandError(str(error)) from None
+        for conclusion in run.result["conclusions"]:
+            self.stdout.write(f"{conclusion['claim']} {conclusion['text']}")
+        if run.result["outcomes"]["is_hidden"]:
+            self.stdout.write(run.result["outcomes"]["reason"])
+        self.stdout.write(f"Analysis {run.number}, result SHA-256 {run.result_sha256}")
+
+    def _say(self, verbosity):
+        def say(done, total, doing):
+            if verbosity > 1:
+                self.stderr.write(f"{done}/{total} {doing}")
+
+        return say

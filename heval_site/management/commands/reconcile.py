@@ -1,0 +1,51 @@
+"""``reconcile <key>``: read what a panel shows, now and in this process."""
+
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotators.models import Recruitment
+from annotators.recruitment.panels.reconcile import CLASSES, read_file
+from annotators.recruitment.panels.secrets import NoService
+from annotators.recruitment.panels.sync import Silent, ask
+
+
+class Command(BaseCommand):
+    help = "Put what a panel shows beside what is known here: from its service, or from the file that it exports."
+
+    def add_arguments(self, parser):
+        parser.add_argument("key", help="the key of the link by which people came")
+        parser.add_argument("--file", help="the panel's exported file, instead of asking its service")
+        parser.add_argument("--dry-run", action="store_true", help="say what would change, change and order nothing")
+
+    def handle(self, *args, **options):
+        recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
+        if recruitment is None:
+            raise CommandError(f"There is no link with the key {options['key']}.")
+        try:
+            if options["file"]:
+                summary = self._from_file(recruitment, options["file"], options["dry_run"])
+            else:
+                summary = ask(recruitment, lambda *_: None, is_dry=options["dry_run"])
+        except (NoService, Silent) as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(
+            f"{summary.seen} submissions: {summary.new} new, {summary.changed} changed, {summary.linked} found here, "
+            f"{summary.confirmed} confirmed, {summary.released} places given back"
+        )
+        for name, n in summary.classes.items():
+            what, advice = CLASSES[name]
+            self.stdout.write(f"{n:6} {what}{f'. {advice}' if advice else ''}")
+        if options["dry_run"]:
+            self.stdout.write("Nothing was changed.")
+
+    def _from_file(self, recruitment, name, is_dry):
+        try:
+            text = Path(name).read_text(encoding="utf-8-sig")
+            return read_file(recruitment, text, None, is_dry)
+        except OSError as error:
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"{name} is not text in UTF-8.") from None
+        except ValueError as refused:
+            raise CommandError(str(refused)) from None

@@ -1,0 +1,71 @@
+"""``simulate <study> --n 100``: robots with known preferences answer a launched study."""
+
+import math
+import random
+import time
+import uuid
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotators.participation.simulate import Crowd, default_preferences, simulate_answers
+from studies.services.named import study_named
+
+
+class Command(BaseCommand):
+    help = "Let robots with known preferences answer a launched study, as annotators would. They take real places."
+
+    def add_arguments(self, parser):
+        parser.add_argument("study", help="The study's code (the beginning is enough where it is unique) or title.")
+        parser.add_argument("--n", type=int, default=100, help="robots (default 100)")
+        parser.add_argument(
+            "--prefer",
+            action="append",
+            default=[],
+            metavar="SYSTEM=LOGIT",
+            help="strength of a system in log-odds; give one for each system (default: half a point apart, by name)",
+        )
+        parser.add_argument("--seed", type=int, default=None)
+        for name, text in (
+            ("acquiescent", "share that favours whoever is named first"),
+            ("screened-out", "share that fails screening"),
+            ("abandoning", "share that leaves before the last page"),
+        ):
+            parser.add_argument(f"--{name}", type=float, default=None, help=text)
+
+    def handle(self, *args, **options):
+        study = study_named(options["study"])
+        if options["n"] < 1:
+            raise CommandError("--n: at least one robot.")
+        preferences = self._preferences(options["prefer"]) if options["prefer"] else default_preferences(study)
+        shares = {
+            name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
+        }
+        if wrong := [name for name, share in shares.items() if not 0 <= share <= 1]:
+            raise CommandError(f"--{wrong[0].replace('_', '-')}: a share lies between 0 and 1.")
+        seed = options["seed"] if options["seed"] is not None else study.seed
+        begun = time.monotonic()
+        # Another run with the same seed must be other people, or they would be told that they took part already.
+        name = f"robot-{uuid.uuid4().hex[:8]}"
+        try:
+            ended = simulate_answers(
+                study, options["n"], preferences, random.Random(seed), crowd=Crowd(**shares), name=name
+            )
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(
+            f"{ended.submitted} submitted, {ended.screened_out} screened out, {ended.abandoned} left, "
+            f"{ended.turned_away} found no place ({time.monotonic() - begun:.1f} s)."
+        )
+        self.stdout.write("Preferences: " + ", ".join(f"{name} {value:g}" for name, value in preferences.items()))
+
+    def _preferences(self, given):
+        preferences = {}
+        for text in given:
+            name, equals, value = text.rpartition("=")
+            try:
+                preferences[name] = float(value)
+            except ValueError:
+                equals = ""
+            if not equals or not name or not math.isfinite(preferences[name]):
+                raise CommandError(f"--prefer {text!r}: write SYSTEM=NUMBER, such as alpha=0.5.")
+        return preferences

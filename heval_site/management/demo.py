@@ -1,0 +1,170 @@
+"""The demo: one finished study with robots' answers and a report, and one that waits for annotators."""
+
+import random
+from dataclasses import dataclass
+from datetime import date
+
+from django.db import transaction
+from django.urls import reverse
+
+from annotators.models import Recruitment
+from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
+from studies.services import drafts, lifecycle
+
+from .demo_texts import SYSTEMS, records, wording
+
+FINISHED = wording.TITLE
+OPEN = f"{wording.TITLE} (open)"
+ROBOTS = 24
+# How much the robots prefer each writer, in log-odds, worst first: known truth, to be found by the report.
+STRENGTHS = (0.0, 0.7, 1.2, 1.9, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    study: Study
+    annotator_url_path: str
+    report_url_path: str
+
+
+def load_demo(user) -> Demo:
+    """Make the demo's studies where they are not there yet. Run again it gives the same ones."""
+    finished = Study.objects.filter(title=FINISHED, owner=user).first() or _finished(user)
+    waiting = Study.objects.filter(title=OPEN, owner=user).first() or _waiting(user)
+    door = waiting.recruitments.order_by("pk").first()
+    return Demo(finished, f"/e/{door.key}/", _report_path(finished))
+
+
+def _report_path(study: Study) -> str:
+    """The newest report; while none is there the page that shows how far it is, and leads on to it."""
+    number = study.analyses.order_by("number").values_list("number", flat=True).last()
+    if number:
+        return reverse("analysis", args=[study.code, number])
+    return reverse("analysis_progress", args=[study.code, study.jobs.filter(kind="analyse").latest("pk").code])
+
+
+@transaction.atomic
+def _waiting(user) -> Study:
+    study = _draft(user, OPEN, target_n=20)
+    study = lifecycle.launch(study, user, _warnings(study))
+    Recruitment.objects.create(study=study, channel="open_link")
+    return study
+
+
+def _finished(user) -> Study:
+    from analysis.report.runs import request_analysis
+    from annotators.participation.simulate import Crowd, simulate_answers
+
+    with transaction.atomic():
+        study = _draft(user, FINISHED, target_n=ROBOTS)
+        study = lifecycle.launch(study, user, _warnings(study))
+        strengths = dict(zip(SYSTEMS, STRENGTHS, strict=True))
+        simulate_answers(study, ROBOTS + 6, strengths, random.Random(1), crowd=Crowd(screened_out=0.1))
+        lifecycle.close(study, user, "the demo's robots are done")
+        lifecycle.finish(study, user)
+        # The statistics are the worker's: the site answers meanwhile.
+        request_analysis(study, user, {"origins": ["robot"]})
+    return study
+
+
+def _warnings(study: Study) -> list[str]:
+    return [problem.key for problem in lifecycle.standing_problems(study) if not problem.is_blocking]
+
+
+def _draft(user, title: str, target_n: int) -> Study:
+    """The study as a researcher would define it in the admin."""
+    study = Study(
+        title=title,
+        public_title=wording.PUBLIC_TITLE,
+        seed=20261121,
+        purpose=wording.PURPOSE,
+        instructions=wording.INSTRUCTIONS,
+        consent=wording.consent_text(),
+        debriefing=wording.DEBRIEFING,
+        content_warning=wording.CONTENT_WARNING,
+        institution="heval demo",
+        contact="research@example.org",
+        retention="Answers without any identity are kept; ids of panels are erased 90 days after closing.",
+        target_n=target_n,
+        reward="4.00",
+        minutes=20,
+        wage_per_hour="12.00",
+        withdrawal_until=date(2099, 12, 31),
+    )
+    drafts.create(study, user)
+    systems = {name: System.objects.create(study=study, name=name, is_human=name == "human") for name in SYSTEMS}
+    _add_stimuli(study, systems)
+    _add_sections(study, systems)
+    ExclusionRule.objects.create(study=study, position=1, rule="incomplete")
+    ExclusionRule.objects.create(study=study, position=2, rule="incoherent", settings={"tau": 1.1}, role="sensitivity")
+    return study
+
+
+def _add_stimuli(study: Study, systems: dict[str, System]) -> None:
+    rows = records()
+    prompts = Prompt.objects.bulk_create(
+        Prompt(study=study, key=row["key"], text=row["prompt"], language="en", attributes={"fable": row["source"]})
+        for row in rows
+    )
+    Output.objects.bulk_create(
+        Output(system=systems[name], prompt=prompt, text=text, language="en")
+        for row, prompt in zip(rows, prompts, strict=True)
+        for name, text in row["outputs"].items()
+    )
+
+
+def _add_sections(study: Study, systems: dict[str, System]) -> None:
+    screening = Section.objects.create(study=study, position=1, protocol="survey", purpose="screening", m=0)
+    options = [
+        {"key": key, "label": label} | ({} if key in wording.SCREENING_PASSES else {"screens_out": True})
+        for key, label in wording.SCREENING_ANSWERS.items()
+    ]
+    Question.objects.create(
+        section=screening,
+        position=1,
+        key="english",
+        text=wording.SCREENING_QUESTION,
+        scale={"kind": "choice", "options": options},
+    )
+    spa = Section.objects.create(
+        study=study,
+        position=2,
+        protocol="spa",
+        m=5,
+        settings={"noun": "writer", "explanation": wording.SPA_EXPLANATION},
+    )
+    better = [(systems[y], systems[x]) for x, y in zip(SYSTEMS, SYSTEMS[1:], strict=False)]
+    asked = [pair for x, y in better for pair in ((x, y), (y, x))]
+    Question.objects.bulk_create(
+        Question(
+            section=spa,
+            position=n,
+            key=f"{x.name}-{y.name}",
+            text=wording.SPA_QUESTION,
+            scale={"kind": "percent"},
+            x=x,
+            y=y,
+        )
+        for n, (x, y) in enumerate(asked, 1)
+    )
+    for x, y in better:
+        Contrast.objects.create(study=study, x=x, y=y, expected=">", margin=0.05)
+    rating = Section.objects.create(
+        study=study, position=3, protocol="rating", m=1, reuses=spa, settings={"noun": "writer"}
+    )
+    Question.objects.create(
+        section=rating,
+        position=1,
+        key="quality",
+        text=wording.LIKERT_QUESTION,
+        scale={"kind": "likert", "labels": list(wording.LIKERT_LABELS)},
+    )
+    closing = Section.objects.create(study=study, position=4, protocol="survey", m=0)
+    Question.objects.create(
+        section=closing,
+        position=1,
+        key="comment",
+        text=wording.CLOSING_QUESTION,
+        required=False,
+        scale={"kind": "text"},
+    )

@@ -1,0 +1,69 @@
+"""Waking Celery's workers. The broker holds no truth: a job is a row, and a message only says "look".
+
+A request never talks to the broker. It leaves a note for a thread, which sends one message at a time and may wait for a broker
+that is down or silent as long as it likes; what is lost there, the beat finds within seconds.
+"""
+
+import logging
+import threading
+import time
+
+from django.conf import settings
+
+from studies.services import jobs
+
+logger = logging.getLogger("heval.broker")
+QUIET_SECONDS = 60  # a broker that is down is told of once in this time
+
+_wanted = threading.Event()
+_start = threading.Lock()
+_thread: threading.Thread | None = None
+
+
+def connect() -> None:
+    """Have ``jobs.submit`` wake the workers, where a broker is set."""
+    if settings.CELERY_BROKER_URL:
+        jobs.wakers.append(wake)
+
+
+def wake() -> None:
+    """Ask for one message. Returns at once, whatever the broker does."""
+    global _thread
+    with _start:
+        # A process that was forked has the variable but not the thread.
+        if _thread is None or not _thread.is_alive():
+            _thread = threading.Thread(target=_send_for_ever, name="heval-broker", daemon=True)
+            _thread.start()
+    _wanted.set()
+
+
+def _send_for_ever() -> None:
+    told_at = -QUIET_SECONDS
+    while True:
+        _wanted.wait()
+        _wanted.clear()
+        try:
+            send()
+        except Exception as error:
+            if time.monotonic() - told_at >= QUIET_SECONDS:
+                told_at = time.monotonic()
+                logger.warning("The broker cannot be reached (%s); jobs wait for the next look.", type(error).__name__)
+            time.sleep(1)
+
+
+def send() -> None:
+    """One message for whichever worker is free. Raises when the broker cannot be reached."""
+    from heval_site.celery import look
+
+    look.apply_async(retry=False, ignore_result=True, expires=60)
+
+
+def is_reachable(seconds: float = 3) -> bool:
+    from heval_site.celery import app
+
+    try:
+        with app.connection_for_write(connect_timeout=seconds) as connection:
+            connection.ensure_connection(max_retries=1, timeout=seconds, interval_start=0, interval_step=0)
+    except Exception:
+        return False
+    return True

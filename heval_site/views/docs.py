@@ -1,0 +1,157 @@
+"""The documentation at /docs/: every Markdown file of ``templates/docs`` is a page, for everybody, without a login.
+
+The files link to one another by their names (``../how-to/amend-a-study.md``), so that they can be read in a checkout too; here
+such a link becomes the page's address. No address is ever joined to a folder: a page is looked up among those that were found.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from html import escape, unescape
+from itertools import count
+from pathlib import Path
+from posixpath import dirname, join, normpath
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from django.template.loader import render_to_string
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+from django.views.decorators.http import require_safe
+
+from studies.stimuli.markdown import rendered
+
+FOLDER = settings.DATA / "templates" / "docs"
+INDEX = "index"
+PARTS = {"tutorial": "Tutorial", "how-to": "How to", "reference": "Reference", "explanation": "Explanation"}
+LINK = re.compile(r"\]\(([^)\s]+\.md)(#[\w-]+)?\)")
+_HREF = re.compile(r'href="([^":]+\.md)(#[\w-]+)?"')
+_PICTURE = re.compile(r"^!\[([^\]\n]+)\]\((?:\.\./)+static/(docs/[\w.-]+)\)$", re.MULTILINE)
+_HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>", re.DOTALL)
+_WIDE = re.compile(r"<table>.*?</table>|<pre>.*?</pre>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``name``: the path below the folder, without its ending. ``title``: the first heading."""
+
+    name: str
+    title: str
+    text: str
+
+    @property
+    def part(self) -> str:
+        return self.name.partition("/")[0] if "/" in self.name else ""
+
+    @property
+    def url(self) -> str:
+        return address(self.name)
+
+
+def address(name: str) -> str:
+    return reverse("docs") if name == INDEX else reverse("docs-page", args=[name])
+
+
+def read_pages(folder: Path = FOLDER) -> dict[str, Page]:
+    """All pages by name, in the order in which the index links to them; those that it does not name come last."""
+    found = {}
+    for path in sorted(folder.rglob("*.md")):
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        text = path.read_text(encoding="utf-8")
+        found[name] = Page(name, _title(name, text), text)
+    order = links_of(found[INDEX]) if INDEX in found else []
+    listed = {name: number for number, name in reversed(list(enumerate(order)))}
+    names = sorted(found, key=lambda name: (name != INDEX, listed.get(name, len(order)), name))
+    return {name: found[name] for name in names}
+
+
+def _title(name: str, text: str) -> str:
+    first = text.partition("\n")[0]
+    return first.removeprefix("# ").strip() if first.startswith("# ") else name.rpartition("/")[2].replace("-", " ")
+
+
+def links_of(page: Page) -> list[str]:
+    """The names of the pages that a page links to, as they stand, whether they exist or not."""
+    return [target(page.name, link) for link, _ in LINK.findall(page.text)]
+
+
+def target(name: str, link: str) -> str:
+    """The name of the page that a link on the page ``name`` means."""
+    return normpath(join(dirname(name), link)).removesuffix(".md")
+
+
+def html_of(page: Page) -> SafeString:
+    """The page's text as HTML: links to pages, headings that can be linked to, wide parts that scroll by themselves."""
+
+    def linked(found: re.Match) -> str:
+        return f'href="{address(target(page.name, found[1]))}{found[2] or ""}"'
+
+    taken: set[str] = set()
+
+    def anchored(found: re.Match) -> str:
+        anchor = _free(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
+        return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
+
+    # The renderer shows no images, for researchers write with it too; ours stand alone on their line.
+    pictures = _PICTURE.findall(page.text)
+    place = count()
+    text = _PICTURE.sub(lambda _: f"picture-{next(place)}-stands-here", page.text)
+    html = _HREF.sub(linked, rendered(text, has_own_links=True))
+    for number, (words, name) in enumerate(pictures):
+        picture = f'<img class="picture" src="{static(name)}" alt="{escape(words)}" loading="lazy">'
+        html = html.replace(f"picture-{number}-stands-here", picture)
+    # An empty corner of a table heads nothing.
+    html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
+    # What scrolls must be reached by the keyboard, and said to be something.
+    numbers = count(1)
+    html = _WIDE.sub(lambda found: _scrolled(found[0], next(numbers)), html)
+    return mark_safe(html)  # noqa: S308 - the project's own text, by the one renderer, with our own marks put in
+
+
+def _free(anchor: str, taken: set[str]) -> str:
+    free = next(name for n in count(1) if (name := anchor if n == 1 else f"{anchor}-{n}") not in taken)
+    taken.add(free)
+    return free
+
+
+def _scrolled(html: str, number: int) -> str:
+    what = "Table" if html.startswith("<table") else "Code"
+    return f'<div class="scrolled" role="region" tabindex="0" aria-label="{what} {number}">{html}</div>'
+
+
+def navigation(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
+    """The parts with their pages, in order."""
+    return [(words, [page for page in pages.values() if page.part == part]) for part, words in PARTS.items()]
+
+
+def _whole_page(name: str) -> str | None:
+    pages = read_pages()
+    page = pages.get(name)
+    if page is None:
+        return None
+    context = {"page": page, "html": html_of(page), "parts": navigation(pages), "index": pages.get(INDEX)}
+    return render_to_string("docs/_page.html", context)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(read_pages())
+
+
+@cache
+def _kept(name: str) -> str | None:
+    # The files of an installation do not change under a process. Names that are no page are not remembered.
+    return _whole_page(name)
+
+
+@require_safe
+def show(request, name: str = INDEX):
+    """One page of the documentation."""
+    is_kept = not settings.DEBUG and name in _names()
+    html = _kept(name) if is_kept else _whole_page(name) if settings.DEBUG else None
+    if html is None:
+        raise Http404
+    return HttpResponse(html, headers={"Cache-Control": "public, max-age=300"})

@@ -1,0 +1,63 @@
+"""For the machines that watch: /healthz says that the process lives, /readyz that it can do its work."""
+
+import logging
+
+from django.core.cache import cache
+from django.db import connection
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from heval_site.runtime.preparing import is_prepared
+from studies.services import jobs
+
+logger = logging.getLogger("heval.health")
+
+
+@require_safe
+def healthz(request):
+    """The process answers. Asks nothing of the database: a restart would not bring it back."""
+    return HttpResponse("ok\n", content_type="text/plain", headers={"Cache-Control": "no-store"})
+
+
+@require_safe
+def readyz(request):
+    """200 where database, migrations, cache and runner are well; else 503. Names what is wrong, tells nothing of how."""
+    found = {"database": _is_well("database", _database)}
+    for name, check in CHECKS.items():
+        # Each of them asks the database too, and would wait for it in vain.
+        found[name] = found["database"] and _is_well(name, check)
+    status = 200 if all(found.values()) else 503
+    body = {"ready": status == 200, "checks": {name: "ok" if well else "failed" for name, well in found.items()}}
+    return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _is_well(name, check) -> bool:
+    try:
+        return bool(check())
+    except Exception as error:
+        logger.warning("Not ready: %s (%s)", name, type(error).__name__)
+        return False
+
+
+def _database() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        return cursor.fetchone() == (1,)
+
+
+def _cache() -> bool:
+    cache.set("heval:readyz", 1, 30)
+    return cache.get("heval:readyz") == 1
+
+
+# Once all migrations were applied, this process's code stays satisfied.
+_was_prepared = False
+
+
+def _migrations() -> bool:
+    global _was_prepared
+    _was_prepared = _was_prepared or is_prepared()
+    return _was_prepared
+
+
+CHECKS = {"migrations": _migrations, "cache": _cache, "runner": jobs.is_runner_alive}

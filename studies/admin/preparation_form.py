@@ -1,0 +1,159 @@
+"""The form of a preparation: its switches and numbers as fields, never raw JSON."""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from django import forms
+
+from studies.stimuli.lengths import SENTENCE_ENDS
+from studies.stimuli.normalising import Normalisation, Preparation
+from studies.stimuli.prompt_filters import FILTERS
+
+from .forms import CleanWords, Lines
+
+SWITCHES = {
+    "byte_order_mark": ("Remove byte order marks", ""),
+    "line_breaks": ("One kind of line break", ""),
+    "composed": ("Composed characters (Unicode NFC)", "An é is one character, not an e and an accent."),
+    "leading_tag": ("Remove tags in front of prompts", "Such as [WP] or [ Horror ]. Outputs keep theirs."),
+    "tokeniser_quotes": ("Tokeniser quotes become quotes", "`` and '' become \"."),
+    "straight_quotes": ("Curly quotes become straight", ""),
+    "tokenised_spacing": ("Remove blanks of a tokeniser", "As in “word ;”. It would harm French."),
+    "trailing_blanks": ("Remove blanks at line ends and blank lines at both ends", ""),
+}
+MANNERS = (
+    ("none", "as they are"),
+    ("longest_of_others", "no longer than the longest text of the other systems, cut at a sentence end"),
+    ("characters", "at most so many characters, cut at a sentence end"),
+    ("words", "up to the end of the sentence with this word"),
+)
+ENDS = {
+    "whole": "closing quotes taken along, no cut within numbers",
+    "paper": "the published rule: . ? or ! and a quote",
+}
+# Filters without a field here (they need reference texts) are kept as they were declared.
+FIELDLESS = frozenset(FILTERS) - {
+    "begins_with_tag", "begins_with", "has_no_question", "ends_in_punctuation", "has_no_tag_residue", "word_limits", "has_none",
+}  # fmt: skip
+
+
+class PreparationForm(CleanWords, forms.Form):
+    tags = Lines(
+        rows=2,
+        required=False,
+        label="Only prompts that begin with one of these tags",
+        help_text="One a line, such as WP.",
+    )
+    begins = forms.CharField(required=False, max_length=200, label="Only prompts that begin with")
+    has_no_question = forms.BooleanField(required=False, label="Only prompts without a question mark")
+    ends_in_punctuation = forms.BooleanField(required=False, label="Only prompts that end in punctuation")
+    has_no_tag_residue = forms.BooleanField(
+        required=False, label="Only prompts without the left-over of a tag in front"
+    )
+    minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At least so many words")
+    maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At most so many words")
+    has_none = Lines(rows=2, required=False, label="Only prompts without any of these", help_text="One a line.")
+    manner = forms.ChoiceField(choices=MANNERS, label="How they are cut", initial="none")
+    limit = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, label="Number of characters or words")
+    trimmed = forms.MultipleChoiceField(
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="Systems that are cut",
+        help_text="None ticked: all, where a number is given.",
+    )
+    ends = forms.ChoiceField(
+        choices=[(name, ENDS.get(name, name)) for name in SENTENCE_ENDS], label="Sentence ends", initial="whole"
+    )
+
+    def __init__(self, *args: Any, systems: list[str], stored: dict[str, Any], **kwargs: Any):
+        self.stored = stored
+        initial, self.kept_filters = _initial_from(stored)
+        super().__init__(*args, initial=initial, **kwargs)
+        for name in ("minimum_words", "maximum_words", "limit"):
+            self.fields[name].widget = forms.TextInput(attrs={"inputmode": "numeric", "size": 8})
+        self.fields["trimmed"].choices = [(name, name) for name in systems]
+        for each in fields(Normalisation):
+            label, help_text = SWITCHES.get(each.name, (each.name.replace("_", " "), ""))
+            self.fields[f"is_{each.name}"] = forms.BooleanField(required=False, label=label, help_text=help_text)
+
+    def prompt_fields(self):
+        names = (
+            "tags", "begins", "has_no_question", "ends_in_punctuation", "has_no_tag_residue", "minimum_words",
+            "maximum_words", "has_none",
+        )  # fmt: skip
+        return [self[name] for name in names]
+
+    def text_fields(self):
+        return [self[f"is_{each.name}"] for each in fields(Normalisation)]
+
+    def length_fields(self):
+        return [self[name] for name in ("manner", "limit", "trimmed", "ends")]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        manner = cleaned.get("manner")
+        if manner in ("characters", "words") and not cleaned.get("limit") and "limit" not in self.errors:
+            self.add_error("limit", "Say how many.")
+        if manner == "longest_of_others" and not cleaned.get("trimmed") and "trimmed" not in self.errors:
+            self.add_error("trimmed", "Say which systems are cut to the length of the others.")
+        low, high = cleaned.get("minimum_words") or 0, cleaned.get("maximum_words") or 0
+        if 0 < high < low:
+            self.add_error("maximum_words", f"Not below the least ({low}).")
+        return cleaned
+
+    def settings(self) -> dict[str, Any]:
+        """What the form declares, as `Preparation.from_json` reads it."""
+        if not self.has_changed():
+            return self.stored
+        cleaned = self.cleaned_data
+        is_length = cleaned["manner"] != "none"
+        return {
+            "prompt_filters": list(self._filters(cleaned)),
+            "normalisation": {each.name: cleaned[f"is_{each.name}"] for each in fields(Normalisation)},
+            "length": {
+                "manner": cleaned["manner"],
+                "limit": (cleaned["limit"] or 0) if cleaned["manner"] in ("characters", "words") else 0,
+                "trimmed": cleaned["trimmed"] if is_length else [],
+                "ends": cleaned["ends"] if is_length else "whole",
+            },
+        }
+
+    def _filters(self, cleaned: dict[str, Any]):
+        if cleaned["tags"]:
+            yield {"filter": "begins_with_tag", "tags": cleaned["tags"]}
+        if cleaned["begins"]:
+            yield {"filter": "begins_with", "text": cleaned["begins"]}
+        for name in ("has_no_question", "ends_in_punctuation", "has_no_tag_residue"):
+            if cleaned[name]:
+                yield {"filter": name}
+        if cleaned["minimum_words"] or cleaned["maximum_words"]:
+            yield {
+                "filter": "word_limits", "minimum": cleaned["minimum_words"] or 0, "maximum": cleaned["maximum_words"] or 0,
+            }  # fmt: skip
+        if cleaned["has_none"]:
+            yield {"filter": "has_none", "strings": cleaned["has_none"]}
+        yield from self.kept_filters
+
+
+def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The fields of settings that were declared before, and the filters that have no field here."""
+    preparation = Preparation.from_json(stored or {})
+    declared: dict[str, dict[str, Any]] = {}
+    kept: list[dict[str, Any]] = []
+    for each in preparation.as_json()["prompt_filters"]:
+        if each["filter"] in FIELDLESS or each["filter"] in declared:
+            kept.append(each)
+        else:
+            declared[each["filter"]] = each
+    length = preparation.length
+    initial = {f"is_{name}": value for name, value in asdict(preparation.normalisation).items()} | {
+        "manner": length.manner, "limit": length.limit or None, "trimmed": list(length.trimmed), "ends": length.ends,
+        "tags": declared.get("begins_with_tag", {}).get("tags", []),
+        "begins": declared.get("begins_with", {}).get("text", ""),
+        "minimum_words": declared.get("word_limits", {}).get("minimum") or None,
+        "maximum_words": declared.get("word_limits", {}).get("maximum") or None,
+        "has_none": declared.get("has_none", {}).get("strings", []),
+    }  # fmt: skip
+    for name in ("has_no_question", "ends_in_punctuation", "has_no_tag_residue"):
+        initial[name] = name in declared
+    return initial, kept

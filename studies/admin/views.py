@@ -1,0 +1,299 @@
+"""Pages on which a researcher brings stimuli into a draft, prepares them, and takes a whole study in or out as one file."""
+
+import hashlib
+import json
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from studies.access import Action, check, get_study
+from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, draft_of
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
+from studies.imports.preparation import prepare, preview
+from studies.imports.tables import import_job, uploads
+from studies.imports.tables.result import Report
+from studies.models import Job, Study
+from studies.services import jobs, lifecycle
+from studies.stimuli.normalising import SettingsRefused
+
+from .preparation_form import PreparationForm
+
+SHOWN_MISSING = 500
+
+
+def home_of(study: Study) -> str:
+    """The study's own page."""
+    try:
+        return reverse("admin:studies_study_change", args=[study.pk])
+    except NoReverseMatch:
+        return reverse("admin:index")
+
+
+class WholeNumber(forms.TextInput):
+    """A number as text: a number field changes under the scroll wheel."""
+
+    def __init__(self):
+        super().__init__(attrs={"inputmode": "numeric", "size": 8})
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV, JSON lines, or a zip of one of them with the images that it names.",
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json,.zip"}),
+    )
+    makes_batches = forms.BooleanField(
+        required=False,
+        label="The file holds ready-made batches",
+        help_text="One for each annotator, named in a column batch.",
+    )
+    creates_systems = forms.BooleanField(
+        required=False,
+        label="Make systems that the study does not have yet",
+        help_text="Otherwise an unknown name is a mistake.",
+    )
+    allows_empty = forms.BooleanField(
+        required=False, label="Allow empty outputs", help_text="A blank text then means that the system gave nothing."
+    )
+    replaces_changed = forms.BooleanField(
+        required=False,
+        label="Replace what the study holds with other content",
+        help_text="Otherwise a text that differs from the study's is a mistake.",
+    )
+
+    makes_pairs = forms.BooleanField(
+        required=False,
+        label="Make pairs of single texts of two systems",
+        help_text="For texts that do not answer the same prompts: a system and a text in each row, alike in what follows.",
+    )
+    pairs_by = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Attributes in which the texts of a pair are equal",
+        help_text="Names of columns, separated by commas, such as sentiment, tense, person.",
+    )
+    pairs_within = forms.IntegerField(
+        required=False, min_value=0, max_value=10_000, initial=1, label="Words by which their lengths may differ"
+    )
+    pairs_most = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label="Pairs at most",
+        help_text="Empty: as many as there are.",
+    )
+
+    def clean_pairs_by(self) -> list[str]:
+        return list(dict.fromkeys(filter(None, (name.strip() for name in self.cleaned_data["pairs_by"].split(",")))))
+
+    def clean(self):
+        cleaned = super().clean()
+        if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
+            self.add_error("makes_pairs", "A file of single texts cannot hold ready-made batches too.")
+        if not cleaned.get("makes_pairs") and cleaned.get("pairs_by"):
+            self.add_error("makes_pairs", "Attributes are named below: tick this to make pairs by them.")
+        return cleaned
+
+    def options(self) -> dict[str, Any]:
+        chosen = {name: self.cleaned_data[name] for name in self.fields if name != "file"}
+        return chosen | {name: chosen[name] or 0 for name in ("pairs_within", "pairs_most")}
+
+
+def page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
+    context |= {"study": study, "home_url": home_of(study) if study else reverse("admin:index")}
+    return render(request, f"studies/{name}.html", context, status=status)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_stimuli(request, code):
+    """Choose a file and say how it is to be understood."""
+    study = get_study(request.user, Action.EDIT, code=code)
+    if not study.is_draft:
+        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+    initial = {"creates_systems": not study.systems.exists()}
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm(initial=initial)
+    if form.is_bound and form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            upload = uploads.keep(
+                file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
+            )  # fmt: skip
+            import_job.start(study, upload, request.user, is_confirmed=False)
+        except lifecycle.NotNow as refused:
+            form.add_error("file", str(refused))
+        else:
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+    return page(request, "import", study, 400 if form.errors else 200, form=form)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_confirm(request, code, token):
+    """What the file would do; confirming does it."""
+    study = get_study(request.user, Action.EDIT, code=code)
+    upload = uploads.kept(token, study.pk)
+    if upload is None:
+        raise Http404("There is no such upload.")
+    job = import_job.job_of(upload)
+    if request.method == "POST":
+        return _acted(request, study, upload, job)
+    if job is not None and job.state not in jobs.ENDED:
+        return page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
+    return _shown(request, study, upload, job)
+
+
+def _acted(request, study, upload, job: Job | None) -> HttpResponse:
+    here = HttpResponseRedirect(request.path)
+    if "cancel" in request.POST:
+        if job is not None:
+            jobs.cancel(job, request.user)
+        return here
+    report = Report.from_json(upload.report) if upload.report else None
+    if upload.is_confirmed or report is None or not (report.is_sound and report.has_news):
+        return here
+    if refusal := import_job.importer_of(upload).refusal(study):
+        return page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
+    try:
+        import_job.start(study, upload, request.user, is_confirmed=True)
+    except import_job.READABLE as refused:
+        upload = uploads.kept(upload.token, study.pk) or upload
+        return _shown(request, study, upload, None, status=409, fault=str(refused))
+    return here
+
+
+def _shown(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
+    report = Report.from_json(upload.report) if upload.report else None
+    if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
+        fault = fault or job.error or "This was cancelled; nothing was written."
+    importer = import_job.importer_of(upload)
+    findings = report.findings if report else []
+    return page(
+        request, "import_report", study, status, upload=upload, report=report, fault=fault or upload.fault,
+        # What cannot be undone is told above the button, the rest below it.
+        first_findings=[one for one in findings if one.kind == "freezes"], findings=[one for one in findings if one.kind != "freezes"],
+        again=reverse(importer.page, args=[study.code]), confirm_words=importer.confirm,
+        counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
+        has_batches=bool(report and any(row["batch"] for row in report.first)),
+        missing=report.missing[:SHOWN_MISSING] if report else [],
+        more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,
+        may_confirm=bool(report and report.is_sound and report.has_news and not upload.is_confirmed and not importer.refusal(study)),
+    )  # fmt: skip
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def preparation(request, code):
+    """Declare how the stimuli are prepared, see what it changes, then do it."""
+    study = get_study(request.user, Action.EDIT, code=code)
+    if not study.is_draft:
+        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+    systems = list(study.systems.order_by("name").values_list("name", flat=True))
+    if request.method != "POST":
+        form = PreparationForm(systems=systems, stored=study.preparation)
+        return page(request, "import_preparation", study, form=form, seen="", report=None)
+    form = PreparationForm(request.POST, systems=systems, stored=study.preparation)
+    report, seen, fault = None, "", ""
+    if form.is_valid():
+        settings = form.settings()
+        try:
+            report = preview(study, settings)
+            seen = _seen(study, settings)
+            if request.POST.get("act") == "prepare":
+                if request.POST.get("seen") == seen:
+                    report = prepare(study, settings, request.user)
+                else:
+                    fault = "The settings or the study changed since you looked. This is what would happen now."
+        except SettingsRefused as refused:
+            form.add_error(None, str(refused))
+        except lifecycle.NotNow as refused:
+            fault, report = str(refused), None
+    status = 400 if form.errors else 409 if fault else 200
+    return page(request, "import_preparation", study, status, form=form, seen=seen, report=report, fault=fault)
+
+
+def _seen(study: Study, settings: dict) -> str:
+    """A name for what was looked at: these settings on this version of the study."""
+    return hashlib.sha256(json.dumps([study.pk, study.version, settings], sort_keys=True).encode()).hexdigest()[:32]
+
+
+@login_required
+@never_cache
+@require_safe
+def bundle(request, code):
+    """The whole study as one file."""
+    study = get_study(request.user, Action.LOOK, code=code)
+    try:
+        text = bundle_text(study)
+    except BundleIncomplete as incomplete:
+        return page(request, "import_fault", study, 409, fault=str(incomplete))
+    headers = {"Content-Disposition": f'attachment; filename="{study.code}.bundle.json"'}
+    return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
+
+
+class BundleForm(forms.Form):
+    file = forms.FileField(
+        label="Bundle",
+        help_text="A file that was exported from a study here or elsewhere (heval.bundle/1).",
+        widget=forms.FileInput(attrs={"accept": ".json"}),
+    )
+
+    def clean_file(self):
+        file = self.cleaned_data["file"]
+        if file.size > MAX_BUNDLE_BYTES:
+            raise forms.ValidationError(f"The file has {file.size:,} bytes, {MAX_BUNDLE_BYTES:,} are allowed.")
+        return file
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def bundle_upload(request):
+    """A new draft from a bundle."""
+    check(request.user, Action.CREATE)
+    form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
+    problems: list[str] = []
+    if form.is_bound and form.is_valid():
+        try:
+            study = read_bundle(form.cleaned_data["file"].read(), request.user)
+        except BundleRefused as refused:
+            problems = refused.problems
+        else:
+            return HttpResponseRedirect(home_of(study))
+    status = 400 if form.errors or problems else 200
+    return page(request, "import_bundle", None, status, form=form, problems=problems)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def templates(request):
+    """Ready-made studies: what each follows, where it departs, and one button that makes a draft of it."""
+    check(request.user, Action.CREATE)
+    if request.method == "POST":
+        blueprint = BY_SLUG.get(request.POST.get("template", ""))
+        if blueprint is None:
+            return page(request, "templates", None, 400, blueprints=BLUEPRINTS, fault="There is no such template.")
+        return HttpResponseRedirect(home_of(draft_of(blueprint, request.user)))
+    return page(request, "templates", None, blueprints=BLUEPRINTS)
+
+
+@login_required
+@require_safe
+def template_file(request, slug):
+    """A template as the bundle that it is, to be changed by hand and read elsewhere."""
+    check(request.user, Action.CREATE)
+    blueprint = BY_SLUG.get(slug)
+    if blueprint is None:
+        raise Http404
+    headers = {"Content-Disposition": f'attachment; filename="{slug}.bundle.json"'}
+    return HttpResponse(blueprint.text, content_type="application/json; charset=utf-8", headers=headers)

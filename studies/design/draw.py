@@ -1,0 +1,342 @@
+"""Batches drawn from a study's design. Batch k depends on the seed, k and the design alone; the rows are the record."""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import gcd
+from random import Random
+
+from django.db import transaction
+
+from studies.models import Batch, Exposure, Item, Output, Placement, Study
+from studies.protocols import REGISTRY, DrawnItem, Pool, PoolSpent
+
+
+class SharesRefused(PoolSpent):
+    """The arms' places make no blocks: nothing can be drawn. The message is for the researcher."""
+
+    def __init__(self, text: str):
+        super().__init__(text, "arms")
+
+
+def random_of(seed: int, *what: object) -> Random:
+    """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
+    digest = hashlib.sha256("|".join(map(str, (seed, *what))).encode()).digest()
+    return Random(int.from_bytes(digest))
+
+
+LARGEST_BLOCK = 60
+
+
+def block_of(arms: list) -> list:
+    """A block of arms: each once, or as often as their places stand to one another. Raises SharesRefused."""
+    wanted = [arm.wanted for arm in arms]
+    if not any(wanted):
+        return arms
+    if not all(wanted):
+        raise SharesRefused(
+            "Some arms have a number of places and others have none: give each arm a number, or leave all of them empty."
+        )
+    shared = gcd(*wanted)
+    if sum(wanted) // shared > LARGEST_BLOCK:
+        raise SharesRefused(
+            f"The places of the arms ({', '.join(map(str, wanted))}) do not have a common divisor that makes blocks of at most {LARGEST_BLOCK} "
+            "batches, and batches are drawn in blocks that hold every arm in its share. Give the arms rounder numbers."
+        )
+    return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
+
+
+def arm_of(block: list, seed: int, k: int):
+    """The arm of batch k, in permuted blocks: after each whole block every arm has its share exactly."""
+    number, place = divmod(k, len(block))
+    return random_of(seed, "arms", number).sample(block, len(block))[place]
+
+
+def too_few(needed: int, left: int) -> str:
+    """That prompts are missing: how many are needed, and how many there are."""
+    return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBatch:
+    number: int
+    arm_id: int
+    items: tuple[tuple[int, DrawnItem], ...]  # (section id, item)
+
+
+# What to do where a batch cannot be filled, by the part of the study that lacks something.
+NEXT_STEP = {
+    "prompts": "Import more prompts and outputs, or lower the number of items that sections show (m).",
+    "systems": "Add another system with its outputs, or show more systems in this arm.",
+    "contrasts": "Plan a comparison of two of the arm's systems, or show other pairs.",
+    "target_n": "Lower the target, import more prompts, or choose another labelling strategy.",
+}
+
+
+class Supply:
+    """The prompts of one section and arm in balanced coverage: pass after pass, each a fresh shuffle of all of them.
+
+    What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one. ``turns``
+    says of each prompt taken where it stood in the first pass, and in which pass it was taken last.
+    """
+
+    def __init__(self, prompts: list[int], seed: int, *what: object):
+        self.prompts, self.seed, self.what = prompts, seed, what
+        self.queue: deque[tuple[int, int]] = deque()
+        self.passes = 0
+        self.places: dict[int, int] = {}
+        self.turns: dict[int, tuple[int, int]] = {}
+
+    def take(self, m: int, held: set[int]) -> list[int]:
+        if len(set(self.prompts) - held) < m:
+            raise PoolSpent(too_few(m, len(set(self.prompts) - held)))
+        taken: list[int] = []
+        skipped: list[tuple[int, int]] = []
+        while len(taken) < m:
+            if not self.queue:
+                order = random_of(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts))
+                self.places = self.places or {prompt: place for place, prompt in enumerate(order)}
+                self.queue.extend((prompt, self.passes) for prompt in order)
+                self.passes += 1
+            prompt, number = self.queue.popleft()
+            if prompt in held or prompt in taken:
+                skipped.append((prompt, number))
+            else:
+                taken.append(prompt)
+                self.turns[prompt] = self.places[prompt], number
+        self.queue.extendleft(reversed(skipped))
+        return taken
+
+
+class Drawing:
+    """The design as the draw needs it: plain ids, read once."""
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.seed = study.seed
+        # Sorted here, by code points: a database sorts by its collation, and a draw must not hang on that.
+        self.arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+        arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
+        names = dict(study.systems.values_list("pk", "name"))
+        systems = sorted(names, key=names.__getitem__)
+        for arm_id, system_id in study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk"):
+            arm_systems[arm_id].append(system_id)
+        for mine in arm_systems.values():
+            mine.sort(key=names.__getitem__)
+        # Ids differ between a study and its copy; a draw must not hang on them.
+        self.places = {system: place for place, system in enumerate(systems)}
+        self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
+        self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
+        self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
+        self.human = frozenset(study.systems.filter(is_human=True).values_list("pk", flat=True))
+        # Whoever was told the truth about a text in practice must not meet it again where it counts.
+        practice = study.items.filter(section__purpose="training", kind=Item.Kind.PRACTICE)
+        practised = set(practice.values_list("prompt", flat=True))
+        by_key = sorted(study.prompts.values_list("key", "pk", "domain"))
+        prompts = [(pk, domain) for _, pk, domain in by_key if pk not in practised]
+        self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
+        rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
+        for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
+            self.outputs[prompt, system] = (*self.outputs.get((prompt, system), ()), output)
+        self.domains = {
+            arm.pk: [prompt for prompt, domain in prompts if not arm.domain or domain == arm.domain]
+            for arm in self.arms
+        }
+        self.prompts = {
+            arm.pk: [
+                prompt for prompt in self.domains[arm.pk]
+                if all((prompt, system) in self.outputs for system in self.systems[arm.pk])
+            ]
+            for arm in self.arms
+        }  # fmt: skip
+        self.made = self._made(practice)
+
+    def _made(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
+        """Items made in the draft, by section and arm: those of the arm's domain and of its systems."""
+        rows = practice.order_by("section", "number", "exposures__number")
+        items: dict[int, tuple[int, str, str, set[int]]] = {}
+        for section, item, kind, domain, system in rows.values_list(
+            "section_id", "pk", "kind", "prompt__domain", "exposures__output__system_id"
+        ):
+            items.setdefault(item, (section, kind, domain, set()))[3].add(system)
+        made: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        for item, (section, kind, domain, systems) in items.items():
+            for arm in self.arms:
+                is_of_domain = not arm.domain or domain in ("", arm.domain)
+                if is_of_domain and systems <= set(self.systems[arm.pk]):
+                    made.setdefault((section, arm.pk), []).append((item, kind))
+        return made
+
+    def drawing_sections(self, arm_id: int) -> list:
+        """Those of the arm that show items of their own."""
+        return [
+            section for section in self.sections
+            if REGISTRY[section.protocol].has_items and section.reuses_id is None and section.m
+            and (not self.section_arms[section.pk] or arm_id in self.section_arms[section.pk])
+        ]  # fmt: skip
+
+    def batches(self) -> Iterator[DrawnBatch]:
+        """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
+        supplies: dict[tuple, Supply] = {}
+        block = block_of(self.arms)
+        k = 0
+        while True:
+            arm = arm_of(block, self.seed, k)
+            yield DrawnBatch(k, arm.pk, tuple(self._items(k, arm, supplies)))
+            k += 1
+
+    def _items(self, k, arm, supplies) -> Iterator[tuple[int, DrawnItem]]:
+        held: set[int] = set()
+        for section in self.drawing_sections(arm.pk):
+            try:
+                yield from self._items_of(section, k, arm, held, supplies)
+            except PoolSpent as spent:
+                raise self._explained(spent, section, arm, k, held) from None
+
+    def _explained(self, spent: PoolSpent, section, arm, k: int, held: set[int]) -> PoolSpent:
+        """The same, naming the batch for which it is not enough."""
+        who = f" of arm {arm.name}" if len(self.arms) > 1 else ""
+        inside = f" beside the {len(held)} that this batch holds already" if held else ""
+        return PoolSpent(
+            f"Batch {k + 1}{who} cannot be filled: for section {section.position} {spent}{inside}. {NEXT_STEP[spent.field]}",
+            spent.field,
+        )
+
+    def _items_of(self, section, k, arm, held: set[int], supplies) -> Iterator[tuple[int, DrawnItem]]:
+        prompts = self.prompts[arm.pk]
+        rng = random_of(self.seed, "batch", k, "section", section.position)
+        turns: dict[int, tuple[int, int]] = {}
+        made = self.made.get((section.pk, arm.pk), ())
+        sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+        if sources:
+            offered = self._from_sources(section, arm, sources, held, rng, supplies)
+        elif self.study.coverage == Study.Coverage.INDEPENDENT:
+            left = [prompt for prompt in prompts if prompt not in held]
+            if len(left) < section.m and not made:
+                raise PoolSpent(too_few(section.m, len(left)))
+            offered = rng.sample(left, min(section.m, len(left)))
+        elif made:
+            offered = []
+        else:
+            supply = supplies.setdefault(
+                (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
+            )
+            offered = supply.take(section.m, held)
+            turns = supply.turns
+        pool = Pool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
+        for item in REGISTRY[section.protocol].draw(section, pool, rng):
+            if item.prompt is not None:
+                held.add(item.prompt)
+            yield section.pk, item
+
+    def _from_sources(self, section, arm, sources, held: set[int], rng: Random, supplies) -> list[int]:
+        """A prompt for each place, one of which the place's systems have an output. Every such text is shown equally often."""
+        offered: list[int] = []
+        for source in sources:
+            taken = held | set(offered)
+            key = (section.pk, arm.pk, source)
+            if key not in supplies:
+                mine = [p for p in self.domains[arm.pk] if any((p, system) in self.outputs for system in source)]
+                what = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
+                supplies[key] = Supply(mine, self.seed, *what)
+            if self.study.coverage == Study.Coverage.INDEPENDENT:
+                left = [prompt for prompt in supplies[key].prompts if prompt not in taken]
+                if not left:
+                    raise PoolSpent(too_few(1, 0))
+                offered.append(rng.choice(left))
+            else:
+                offered += supplies[key].take(1, taken)
+        return offered
+
+
+def content_of(prompt: int, outputs: Iterable[int], kind: str) -> str:
+    """What makes an item the same thing judged: its prompt, the set of its outputs, its kind."""
+    return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
+
+
+def item_key(section_id: int, record: DrawnItem) -> tuple[int, str]:
+    """What an item is found again by."""
+    return section_id, content_of(record.prompt, record.outputs, record.kind)
+
+
+@transaction.atomic
+def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
+    """The study's items by what they hold, those of the records among them; new ones are numbered in the order of the records."""
+    items = {(item.section_id, item.content): item for item in study.items.all()}
+    counts: dict[int, int] = {}  # the highest number of each section
+    for (section_id, _), item in items.items():
+        counts[section_id] = max(counts.get(section_id, 0), item.number)
+    new_items: list[Item] = []
+    new_outputs: list[tuple[int, ...]] = []
+    for section_id, record in records:
+        key = item_key(section_id, record)
+        if key not in items:
+            counts[section_id] = number = counts.get(section_id, 0) + 1
+            items[key] = Item(
+                study=study, section_id=section_id, number=number, prompt_id=record.prompt, kind=record.kind, content=key[1]
+            )  # fmt: skip
+            new_items.append(items[key])
+            new_outputs.append(record.outputs)
+    Item.objects.bulk_create(new_items, batch_size=500)
+    Exposure.objects.bulk_create(
+        (
+            Exposure(item=item, output_id=output, number=number)
+            for item, outputs in zip(new_items, new_outputs, strict=True)
+            for number, output in enumerate(outputs)
+        ),
+        batch_size=1000,
+    )
+    return items
+
+
+@transaction.atomic
+def write_batches(
+    study: Study,
+    drawn: list[DrawnBatch],
+    *,
+    wanted: int,
+    origin: str = Batch.Origin.DRAWN,
+    first_number: int | None = None,
+    keys: list[str] | None = None,
+) -> list[Batch]:
+    """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
+    records = [(section, record) for batch in drawn for section, record in batch.items if record.item is None]
+    items = write_items(study, records)
+    placed: list[list[Item | int]] = [
+        [items[item_key(section, record)] if record.item is None else record.item for section, record in batch.items]
+        for batch in drawn
+    ]
+    batches = Batch.objects.bulk_create(
+        (
+            Batch(
+                study=study, arm_id=batch.arm_id, wanted=wanted, origin=origin, key=keys[place] if keys else "",
+                number=batch.number if first_number is None else first_number + place,
+            )
+            for place, batch in enumerate(drawn)
+        ),
+        batch_size=500,
+    )  # fmt: skip
+    Placement.objects.bulk_create(
+        (
+            Placement(batch=batch, item_id=item if isinstance(item, int) else item.pk, number=number)
+            for batch, mine in zip(batches, placed, strict=True)
+            for number, item in enumerate(mine)
+        ),
+        batch_size=1000,
+    )
+    return batches
+
+
+def drawn_batches(
+    study: Study, first: int, count: int, progress=lambda done, total, doing="": None
+) -> list[DrawnBatch]:
+    """Batches first .. first + count - 1, without writing them. Raises PoolSpent."""
+    drawn = []
+    for batch in islice(Drawing(study).batches(), first + count):
+        if batch.number >= first:
+            drawn.append(batch)
+            if not len(drawn) % 50:
+                progress(len(drawn), count, "Drawing batches")
+    return drawn

@@ -1,0 +1,42 @@
+"""From a bundle to a new draft."""
+
+from typing import Any
+
+from django.db import transaction
+
+from studies import audit
+from studies.access import Action, check
+from studies.design.definition import canonical, design_of, sha256_of
+from studies.imports.kept_images import kept
+from studies.models import Study
+from studies.stimuli import strict_json
+
+from .checking import Bundle
+from .form import MAX_BUNDLE_BYTES, BundleRefused
+from .storing import store
+
+
+def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
+    """A new draft from a bundle, owned by this user. Raises BundleRefused; then nothing was written."""
+    check(owner, Action.CREATE)
+    value = parsed(data) if isinstance(data, bytes | str) else data
+    bundle = Bundle(value)
+    bundle.check()
+    with kept(bundle.images, bundle.images.__getitem__), transaction.atomic():
+        study = store(bundle, owner)
+        digest = sha256_of(canonical(design_of(study)))
+        audit.note("import bundle", study, owner, design_sha256=digest)
+    return study
+
+
+def parsed(data: bytes | str) -> dict[str, Any]:
+    """The JSON of a bundle, read strictly: no duplicate keys, no NaN, no characters that a database cannot hold."""
+    if len(data) > MAX_BUNDLE_BYTES:
+        raise BundleRefused([f"The file has {len(data):,} bytes, {MAX_BUNDLE_BYTES:,} are allowed."])
+    try:
+        value = strict_json.loads(data)
+    except strict_json.BadJson as error:
+        raise BundleRefused([f"{error.place}: {error.text}." if error.place else f"The file {error}"]) from error
+    if not isinstance(value, dict):
+        raise BundleRefused(["The file must hold one JSON object."])
+    return value

@@ -1,0 +1,130 @@
+"""From what was checked to rows."""
+
+from typing import Any
+
+from studies import access, models
+from studies.design.draw import content_of
+
+from .checking import Bundle
+from .form import BATCH_FIELDS, EXPECTED_FIELDS
+
+
+def store(bundle: Bundle, owner: Any) -> models.Study:
+    """A new draft of what was checked, in the caller's transaction; its images are stored by then."""
+    study = models.Study.objects.create(**bundle.study, owner=owner)
+    access.make_owner(study, owner)
+    systems = _by(
+        models.System.objects.bulk_create(models.System(study=study, **columns) for columns in bundle.systems.values()),
+        "name",
+    )
+    arms = _by(
+        models.Arm.objects.bulk_create(models.Arm(study=study, **columns) for columns, _ in bundle.arms.values()),
+        "name",
+    )
+    models.ArmSystem.objects.bulk_create(
+        models.ArmSystem(arm=arms[name], system=systems[each])
+        for name, (_, shown) in bundle.arms.items()
+        for each in shown
+    )
+    sections = _write_sections(bundle, study, arms)
+    questions = _write_questions(bundle, sections, systems)
+    models.Contrast.objects.bulk_create(
+        models.Contrast(study=study, **row | {
+            "x": systems.get(row["x"]), "y": systems.get(row["y"]), "section": sections.get(row["section"]),
+        })
+        for row in bundle.contrasts
+    )  # fmt: skip
+    models.ExclusionRule.objects.bulk_create(models.ExclusionRule(study=study, **columns) for columns in bundle.rules)
+    prompts = _by(
+        models.Prompt.objects.bulk_create(
+            (models.Prompt(study=study, **columns) for columns in bundle.prompts.values()), 500
+        ),
+        "key",
+    )
+    made = models.Output.objects.bulk_create(
+        (
+            models.Output(system=systems[system], prompt=prompts[prompt], **columns)
+            for (system, prompt, _), columns in bundle.outputs.items()
+        ),
+        500,
+    )
+    outputs = dict(zip(bundle.outputs, made, strict=True))
+    _write_items(bundle, study, arms, sections, questions, prompts, outputs)
+    study.refresh_from_db()
+    return study
+
+
+def _write_sections(bundle: Bundle, study: models.Study, arms: dict[str, models.Arm]) -> dict[int, models.Section]:
+    rows = models.Section.objects.bulk_create(
+        models.Section(study=study, **row["columns"]) for row in bundle.sections.values()
+    )
+    sections = {row.position: row for row in rows}
+    for position, row in bundle.sections.items():
+        if row["reuses"] is not None:
+            sections[position].reuses = sections[row["reuses"]]
+    models.Section.objects.bulk_update(rows, ["reuses"])
+    models.SectionArm.objects.bulk_create(
+        models.SectionArm(section=sections[position], arm=arms[name])
+        for position, row in bundle.sections.items()
+        for name in row["arms"]
+    )
+    return sections
+
+
+def _write_questions(bundle: Bundle, sections, systems) -> dict[tuple[int, str], models.Question]:
+    keys = [(position, key) for position, row in bundle.sections.items() for key in row["questions"]]
+    made = models.Question.objects.bulk_create(
+        models.Question(
+            section=sections[position], **columns | {"x": systems.get(columns["x"]), "y": systems.get(columns["y"])}
+        )
+        for position, row in bundle.sections.items()
+        for columns in row["questions"].values()
+    )
+    return dict(zip(keys, made, strict=True))
+
+
+def _write_items(bundle: Bundle, study, arms, sections, questions, prompts, outputs) -> None:
+    rows = models.Item.objects.bulk_create(
+        (
+            models.Item(
+                study=study, section=sections[position], number=number, prompt=prompts[row["prompt"]], kind=row["kind"],
+                content=content_of(prompts[row["prompt"]].pk, [outputs[key].pk for key in row["outputs"]], row["kind"]),
+            )
+            for (position, number), row in bundle.items.items()
+        ),
+        500,
+    )  # fmt: skip
+    items = dict(zip(bundle.items, rows, strict=True))
+    exposures = {
+        (place, number): models.Exposure(item=items[place], output=outputs[key], number=number)
+        for place, row in bundle.items.items()
+        for number, key in enumerate(row["outputs"])
+    }
+    models.Exposure.objects.bulk_create(exposures.values(), 500)
+    models.Expected.objects.bulk_create(
+        models.Expected(
+            item=items[place], question=questions[place[0], each["question"]],
+            exposure=exposures[place, each["exposure"]] if each["exposure"] is not None else None,
+            **{name: each[name] for name in EXPECTED_FIELDS},
+        )
+        for place, row in bundle.items.items()
+        for each in row["expected"]
+    )  # fmt: skip
+    batches = models.Batch.objects.bulk_create(
+        models.Batch(
+            study=study, arm=arms[row["arm"]], origin=models.Batch.Origin.IMPORTED, **{name: row[name] for name in BATCH_FIELDS}
+        )
+        for row in bundle.batches
+    )  # fmt: skip
+    models.Placement.objects.bulk_create(
+        (
+            models.Placement(batch=batch, item=items[place], number=number)
+            for batch, row in zip(batches, bundle.batches, strict=True)
+            for number, place in enumerate(row["items"])
+        ),
+        500,
+    )
+
+
+def _by(rows: list[Any], name: str) -> dict[str, Any]:
+    return {getattr(row, name): row for row in rows}

@@ -1,0 +1,72 @@
+"""Single values of a bundle, each of the type that its column wants."""
+
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.db import models
+
+from studies.stimuli.strict_json import MAX_DEPTH
+from studies.stimuli.texts import TextRefused, clean_text
+
+
+class Refused(Exception):
+    def __init__(self, path: str, text: str):
+        super().__init__(text)
+        self.path, self.text = path, text
+
+
+def typed(field: models.Field, value: Any, path: str) -> Any:
+    """The value as the column's Python type; a JSON value of another type is refused, never converted."""
+    if value is None and field.null:
+        return None
+    if isinstance(field, models.JSONField):
+        kind: type = list if field.default is list else dict
+        return value if isinstance(value, kind) else _wrong(path, "a list" if kind is list else "an object")
+    if isinstance(field, models.BooleanField):
+        return value if isinstance(value, bool) else _wrong(path, "true or false")
+    if isinstance(field, models.IntegerField):
+        return value if type(value) is int else _wrong(path, "a whole number")
+    if isinstance(field, models.FloatField):
+        return float(value) if type(value) in (int, float) else _wrong(path, "a number")
+    if not isinstance(value, str):
+        _wrong(path, "a text")
+    if isinstance(field, models.DecimalField):
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            _wrong(path, "a decimal number in quotes, such as “2.50”")
+        return number if number.is_finite() else _wrong(path, "a decimal number in quotes, such as “2.50”")
+    if isinstance(field, models.DateField):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            _wrong(path, "a date such as 2026-12-31")
+    return _text(value, path)
+
+
+def _wrong(path: str, what: str) -> Any:
+    raise Refused(path, f"must be {what}.")
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        clean_text(value)
+    except TextRefused as refused:
+        raise Refused(path, str(refused).removeprefix("text: ")) from None
+    return value
+
+
+def check_json(value: Any, path: str, depth: int = 1) -> None:
+    """Every text within is one that a database can hold, and nothing is nested without end."""
+    if depth > MAX_DEPTH:
+        raise Refused(path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
+    if isinstance(value, str):
+        _text(value, path)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            check_json(each, f"{path}[{number}]", depth + 1)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            _text(name, path)
+            check_json(each, f"{path}.{name}", depth + 1)

@@ -1,0 +1,109 @@
+"""From a study to its bundle."""
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from studies.design.definition import design_of
+from studies.models import TEST_NUMBERS, Batch, Expected, Exposure, Item, Output, Placement, Study
+from studies.stimuli.images import ImageRefused, path_of
+
+from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleIncomplete
+
+
+def bundle_of(study: Study) -> dict[str, Any]:
+    """Everything of a study's design as plain values, keyed by names: texts inline, images as base64."""
+    design = design_of(study)
+    design.pop("retired")  # a matter of the launched study: a new draft has retired nothing
+    prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
+    rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
+    outputs = [
+        {"system": output.system.name, "prompt": output.prompt.key, **_columns(output, OUTPUT_FIELDS)}
+        for output in rows.order_by("prompt__key", "system__name", "sample").iterator(1000)
+    ]
+    names = {row["media"] for row in (*prompts, *outputs)} - {""}
+    return design | {
+        "schema": SCHEMA,
+        "prompts": prompts,
+        "outputs": outputs,
+        "items": _items_of(study),
+        "batches": _batches_of(study),
+        "images": {name: _image(name) for name in sorted(names)},
+    }
+
+
+def bundle_text(study: Study) -> str:
+    """The bundle as it is written to a file."""
+    return json.dumps(bundle_of(study), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_bundle(study: Study, file: IO[str]) -> None:
+    """Write the study to a text file (UTF-8). Raises BundleIncomplete where an image is not there any more."""
+    file.write(bundle_text(study))
+
+
+def _columns(row: models.Model, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _image(name: str) -> str:
+    try:
+        return b64encode(path_of(Path(settings.MEDIA_ROOT), name).read_bytes()).decode("ascii")
+    except (OSError, ImageRefused) as error:
+        raise BundleIncomplete(
+            f"The image {name} is not among the stored images: the study cannot be exported whole. Restore the file from a backup, or import it again."
+        ) from error
+
+
+def _items_of(study: Study) -> list[dict[str, Any]]:
+    """Items that the design holds itself: ready-made, practice and test items. Drawn ones follow from seed and design."""
+    in_batches = Q(placements__batch__origin=Batch.Origin.IMPORTED)
+    by_hand = (
+        Q(expected__isnull=False) | Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE]) | Q(section__purpose="training")
+    )
+    chosen = study.items.filter(by_hand | in_batches, number__lt=TEST_NUMBERS).values("pk").distinct()
+    exposures: dict[int, list[list[Any]]] = {}
+    rows = Exposure.objects.filter(item__in=chosen).order_by("item", "number")
+    for item, system, prompt, sample in rows.values_list(
+        "item_id", "output__system__name", "output__prompt__key", "output__sample"
+    ).iterator(2000):
+        exposures.setdefault(item, []).append([system, prompt, sample])
+    expected: dict[int, list[dict[str, Any]]] = {}
+    for each in (
+        Expected.objects.filter(item__in=chosen)
+        .select_related("question", "exposure")
+        .order_by("item", "question__key")
+    ):
+        expected.setdefault(each.item_id, []).append(
+            {
+                "question": each.question.key,
+                "exposure": each.exposure and each.exposure.number,
+                **_columns(each, EXPECTED_FIELDS),
+            }
+        )
+    return [
+        {
+            "section": item.section.position, "prompt": item.prompt.key, **_columns(item, ITEM_FIELDS),
+            "outputs": exposures.get(item.pk, []), "expected": expected.get(item.pk, []),
+        }
+        for item in study.items.filter(pk__in=chosen).select_related("section", "prompt").order_by("section__position", "number")
+    ]  # fmt: skip
+
+
+def _batches_of(study: Study) -> list[dict[str, Any]]:
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
+    places: dict[int, list[list[int]]] = {}
+    for batch, section, number in (
+        Placement.objects.filter(batch__in=ready_made.values("pk")).order_by("batch", "number")
+        .values_list("batch_id", "item__section__position", "item__number").iterator(2000)
+    ):  # fmt: skip
+        places.setdefault(batch, []).append([section, number])
+    return [
+        {"arm": batch.arm.name, **_columns(batch, BATCH_FIELDS), "items": places.get(batch.pk, [])}
+        for batch in ready_made.select_related("arm").order_by("number")
+    ]

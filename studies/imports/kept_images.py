@@ -1,0 +1,84 @@
+"""Images of an import on the disk: there before a row names them, and gone again where no row came to name them."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+from django.conf import settings
+
+from studies.models import Output, Prompt
+from studies.stimuli.images import BEGUN, EXTENSION, EncodedImage, path_of, store
+
+# No import takes so long from its first image to its rows.
+FORGOTTEN_SECONDS = 86_400
+
+
+@contextmanager
+def kept(names: Collection[str], read: Callable[[str], bytes]) -> Iterator[None]:
+    """Store the images of these names, as `read` gives them, and write the rows that name them inside, transaction and all.
+
+    Where that fails, the files that were stored here are removed, except those that a row of somebody else names by now.
+    """
+    root = Path(settings.MEDIA_ROOT)
+    new: list[str] = []
+    try:
+        for name in names:
+            try:
+                os.utime(path_of(root, name))  # somebody needs it again: it is not forgotten
+            except FileNotFoundError:
+                new.append(name)
+                store(root, EncodedImage(read(name), 0, 0, name))
+        yield
+    except BaseException:
+        _remove_unnamed(root, new)
+        raise
+    # Another import that failed meanwhile may have removed what it had stored and this one had found.
+    for name in names:
+        if not path_of(root, name).exists():
+            store(root, EncodedImage(read(name), 0, 0, name))
+
+
+def _remove_unnamed(root: Path, names: Collection[str]) -> None:
+    for name in set(names) - _named(names):
+        path_of(root, name).unlink(missing_ok=True)
+
+
+def _named(names: Collection[str]) -> set[str]:
+    """Those of the names that some row has."""
+    listed = list(names)
+    return {
+        name
+        for model in (Prompt, Output)
+        for start in range(0, len(listed), 500)
+        for name in model.objects.filter(media__in=listed[start : start + 500]).values_list("media", flat=True)
+    }
+
+
+def remove_forgotten(now: float | None = None) -> int:
+    """Remove files that no row names and that nobody has needed for a day: of imports whose process was killed, of drafts that
+    were deleted. Gives their number.
+
+    An import that names a file while this runs finds it gone behind its rows, and stores it again.
+    """
+    root = Path(settings.MEDIA_ROOT)
+    before = (time.time() if now is None else now) - FORGOTTEN_SECONDS
+    removed = 0
+    old = (path for path in root.glob("??/*") if _is_old(path, before))
+    while paths := list(islice(old, 500)):
+        named = _named([path.name for path in paths if path.suffix == EXTENSION])
+        for path in paths:
+            if path.name not in named and _is_old(path, before):
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed
+
+
+def _is_old(path: Path, before: float) -> bool:
+    """Whether it is a file of ours, whole or begun, and untouched since then."""
+    is_ours = path.suffix == EXTENSION or path.name.startswith(BEGUN)
+    with suppress(FileNotFoundError):
+        return is_ours and path.stat().st_mtime < before
+    return False

@@ -1,0 +1,243 @@
+"""Declared preparation carried out on a draft: texts normalised and brought to length, prompts filtered.
+
+It always starts from the originals, so that another declaration, or none, gives what it alone would have given. Outputs keep
+theirs in ``original``, prompts in their attributes; the settings stand in ``Study.preparation``, which the design's hash covers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from studies import audit
+from studies.access import Action, check
+from studies.models import Item, Output, Prompt, Study
+from studies.services import lifecycle
+from studies.stimuli.normalising import Normalised, Preparation, Prepared, normalised, prepared_outputs
+from studies.stimuli.prompt_filters import FilteredPrompt, filter_prompts
+
+ORIGINAL = "original_text"  # a prompt's attribute: its text from before preparation
+KEPT_EXAMPLES = 10
+CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text before and after, for a person to judge."""
+
+    what: str
+    before: str
+    after: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class PreparationReport:
+    """What a preparation does, or would do."""
+
+    outputs: int = 0
+    changed_outputs: int = 0
+    changed_prompts: int = 0
+    by_step: dict[str, int] = field(default_factory=dict)
+    examples: list[Example] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    warnings_count: int = 0
+    dropped: list[FilteredPrompt] = field(default_factory=list)
+    dropped_by: dict[str, int] = field(default_factory=dict)
+    is_written: bool = False
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self.changed_outputs or self.changed_prompts or self.dropped)
+
+    def changed_words(self) -> str:
+        words = f"{self.changed_outputs:,} of {self.outputs:,} outputs and {self.changed_prompts:,} prompts"
+        return words + (f", and left out {len(self.dropped):,} prompts" if self.dropped else "")
+
+    def add_change(self, example: Example) -> None:
+        for note in example.notes:
+            self.by_step[note] = self.by_step.get(note, 0) + 1
+        if len(self.examples) < KEPT_EXAMPLES:
+            self.examples.append(example)
+
+    def add_warnings(self, what: str, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            self.warnings_count += 1
+            if len(self.warnings) < 100:
+                self.warnings.append(f"{what}: {warning}")
+
+
+def original_of(prompt: Prompt) -> str:
+    """A prompt's text from before preparation."""
+    return prompt.attributes.get(ORIGINAL, prompt.text)
+
+
+def preview(study: Study, settings: object) -> PreparationReport:
+    """What ``prepare`` would do, without doing it. Raises SettingsRefused for settings that are none."""
+    report = PreparationReport()
+    preparation = Preparation.from_json(settings)
+    _drop(study, preparation, report)
+    dropped = {each.key for each in report.dropped}
+    for _ in _changed_prompts(study, preparation, report, dropped):
+        pass
+    for _ in _changed_outputs(study, preparation, report, dropped):
+        pass
+    return report
+
+
+@transaction.atomic
+def prepare(study: Study, settings: object, by: Any = None) -> PreparationReport:
+    """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
+    check(by, Action.EDIT, study)
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+    if study.state != Study.State.DRAFT:
+        raise lifecycle.NotNow("Stimuli can be prepared in a draft alone; clone the study.")
+    preparation = Preparation.from_json(settings)
+    stored = preparation.as_json() if preparation != Preparation() else {}
+    if preparation == Preparation.from_json(study.preparation):
+        stored = study.preparation  # the same settings may be written in several ways
+    report = PreparationReport()
+    _drop(study, preparation, report)
+    _delete_prompts(study, report.dropped)
+    for some in _chunks(_changed_prompts(study, preparation, report, set())):
+        Prompt.objects.bulk_update(some, ["text", "attributes"])
+    for some in _chunks(_changed_outputs(study, preparation, report, set())):
+        Output.objects.bulk_update(some, ["text", "original"])
+    if stored != study.preparation or report.has_news:
+        Study.objects.filter(pk=study.pk).update(preparation=stored, version=F("version") + 1)
+        audit.record(
+            "prepare stimuli", study=study, by=by, settings=stored, outputs=report.changed_outputs,
+            prompts=report.changed_prompts, by_step=report.by_step,
+            dropped=[[each.key, each.filter, each.reason] for each in report.dropped],
+        )  # fmt: skip
+    report.is_written = True
+    return report
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while chunk := list(islice(rows, CHUNK)):
+        yield chunk
+
+
+def _prompt_ids(study: Study) -> Iterator[list[int]]:
+    """Prompts, some at a time: no query is open while rows are written, and no more texts are held than these have."""
+    return _chunks(list(study.prompts.order_by("pk").values_list("pk", flat=True)))
+
+
+def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> None:
+    if not preparation.prompt_filters:
+        return
+    texts = ((prompt.key, original_of(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
+    report.dropped = [each for each in filter_prompts(texts, preparation.prompt_filters) if not each.is_kept]
+    for each in report.dropped:
+        report.dropped_by[each.filter] = report.dropped_by.get(each.filter, 0) + 1
+
+
+def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
+    keys = [each.key for each in dropped]
+    if keys:
+        for clear in lifecycle.before_launch:  # what was tried out hangs on the prompts
+            clear(study)
+    for start in range(0, len(keys), CHUNK):
+        some = keys[start : start + CHUNK]
+        used = (
+            Item.objects.filter(study=study, prompt__key__in=some)
+            .values_list("prompt__key", flat=True)
+            .order_by("prompt__key")
+        )
+        if used:
+            raise lifecycle.NotNow(
+                f"The prompt {used[0]} would be left out, but items were made of it (ready-made batches, training, tests). "
+                "Remove those first, or filter the prompts before they are placed."
+            )
+        Output.objects.filter(system__study=study, prompt__key__in=some).delete()
+        Prompt.objects.filter(study=study, key__in=some).delete()
+
+
+def _changed_prompts(
+    study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
+) -> Iterator[Prompt]:
+    """Prompts whose text becomes another, with that text."""
+    prompts = (prompt for some in _prompt_ids(study) for prompt in study.prompts.filter(pk__in=some).order_by("pk"))
+    for prompt in prompts:
+        if prompt.key in dropped:
+            continue
+        original = original_of(prompt)
+        result: Normalised = normalised(original, preparation.normalisation)
+        what = f"prompt {prompt.key}"
+        report.add_warnings(what, [result.warning] if result.warning else [])
+        if result.text == prompt.text:
+            continue
+        report.changed_prompts += 1
+        report.add_change(Example(what, prompt.text, result.text, result.changed_by))
+        prompt.text = result.text
+        prompt.attributes = {name: value for name, value in prompt.attributes.items() if name != ORIGINAL}
+        if result.text != original:
+            prompt.attributes[ORIGINAL] = original
+        yield prompt
+
+
+def _changed_outputs(
+    study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
+) -> Iterator[Output]:
+    """Outputs whose text becomes another, with that text; all of one prompt are read at once."""
+    # A tag in front is a prompt's. In an output "(Laughing) He ..." begins the story.
+    preparation = replace(preparation, normalisation=replace(preparation.normalisation, leading_tag=False))
+    together = _shown_together(study)
+    rows = (
+        Output.objects.filter(system__study=study, is_empty=False, media="")
+        .select_related("system", "prompt")
+        .order_by("prompt_id", "system__name", "sample")
+    )
+    read = (output for some in _prompt_ids(study) for output in list(rows.filter(prompt__in=some)))
+    for _, group in groupby(read, key=lambda output: output.prompt_id):
+        outputs = list(group)
+        if outputs[0].prompt.key in dropped:
+            continue
+        prepared = _prepared(outputs, together, preparation)
+        for output in outputs:
+            report.outputs += 1
+            result, original = prepared[output.pk], output.original or output.text
+            what = f"{output.system.name} on {output.prompt.key}" + (
+                f", sample {output.sample}" if output.sample else ""
+            )
+            report.add_warnings(what, result.warnings)
+            if result.text == output.text:
+                continue
+            report.changed_outputs += 1
+            report.add_change(Example(what, output.text, result.text, result.notes))
+            output.text, output.original = result.text, original if result.text != original else ""
+            yield output
+
+
+def _shown_together(study: Study) -> Mapping[int, list[int]]:
+    """The items of each output, where items were made already."""
+    items: dict[int, list[int]] = {}
+    rows = Item.objects.filter(study=study, exposures__isnull=False).values_list("pk", "exposures__output")
+    for item, output in rows.iterator(2000):
+        items.setdefault(output, []).append(item)
+    return items
+
+
+def _prepared(
+    outputs: list[Output], together: Mapping[int, list[int]], preparation: Preparation
+) -> dict[int, Prepared]:
+    """Each output's text. Those that are read side by side share a length: an item's, else those of equal sample number."""
+    groups: dict[tuple[str, int], dict[str, Output]] = {}
+    for output in outputs:
+        keys = [("item", item) for item in together.get(output.pk, ())] or [("sample", output.sample)]
+        for key in keys:
+            groups.setdefault(key, {})[output.system.name] = output
+    found: dict[int, Prepared] = {}
+    for group in groups.values():
+        texts = {system: output.original or output.text for system, output in group.items()}
+        for system, result in prepared_outputs(texts, preparation).items():
+            pk = group[system].pk
+            # In several items it is cut for the strictest of them: it is one text wherever it is shown.
+            if pk not in found or len(result.text) < len(found[pk].text):
+                found[pk] = result
+    return found

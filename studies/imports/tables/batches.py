@@ -1,0 +1,246 @@
+"""Ready-made batches as a file gives them: rows gathered to items, items to batches, each checked against the design."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from studies.models import Section, Study
+from studies.protocols import REGISTRY
+from studies.stimuli.rows import Problems
+from studies.stimuli.surface import prompts_twice_in_one_batch
+from studies.stimuli.texts import name_key
+
+from .columns import Entry
+from .existing import batch_digest
+from .result import Report
+
+
+@dataclass(slots=True)
+class Place:
+    """An item in a batch: a prompt with one output of each system."""
+
+    row: int
+    section: int  # its position
+    prompt: str
+    position: int | None
+    outputs: dict[str, int] = field(default_factory=dict)  # system > sample
+
+
+@dataclass(slots=True)
+class GatheredBatch:
+    key: str
+    arm: str
+    row: int
+    places: list[Place] = field(default_factory=list)
+    by_position: dict[tuple[int, object], Place] = field(default_factory=dict)
+
+    def ordered(self) -> list[Place]:
+        """By section, then by position where positions are given, else as in the file."""
+        return sorted(self.places, key=lambda place: (place.section, place.position or 0))
+
+    def lines(self) -> list[list]:
+        return [
+            [self.arm, number, place.section, place.prompt, system, sample]
+            for number, place in enumerate(self.ordered())
+            for system, sample in place.outputs.items()
+        ]
+
+
+class Gathering:
+    """Collects the rows' places; ``finish`` checks each batch as a whole."""
+
+    def __init__(self, study: Study, problems: Problems):
+        self.problems = problems
+        self.batches: dict[str, GatheredBatch] = {}
+        self._by_name: dict[str, str] = {}
+        self._arms = {arm.name: arm for arm in study.arms.prefetch_related("systems")}
+        self._arm_systems = {name: {s.name for s in arm.systems.all()} for name, arm in self._arms.items()}
+        self._sections: dict[int, Section] = {
+            section.position: section
+            for section in study.sections.prefetch_related("arms").order_by("position")
+            if section.protocol in REGISTRY
+            and REGISTRY[section.protocol].has_items
+            and section.m
+            and not section.reuses_id
+        }
+        self._seen_by = {p: {arm.name for arm in section.arms.all()} for p, section in self._sections.items()}
+        self._has_told = False
+
+    def add(self, entry: Entry, outputs: dict[str, int]) -> None:
+        """Put an entry's outputs (system > sample) where its row says."""
+        cells = entry.batch
+        section = self._section(entry.row, cells.section)
+        batch = self._batch(entry)
+        if section is None or batch is None:
+            return
+        if self._seen_by[section] and batch.arm not in self._seen_by[section]:
+            self.problems.add(entry.row, "arm", f"the arm {batch.arm} does not see section {section}.")
+            return
+        place = self._place(batch, entry, section)
+        if place is None:
+            return
+        for system, sample in outputs.items():
+            if system in place.outputs:
+                self.problems.add(
+                    entry.row,
+                    "system",
+                    f"{system} stands twice for {entry.prompt.key} in batch {batch.key}; where the prompt is met twice, number "
+                    "its places in a column position.",
+                )
+                return
+            if (allowed := self._arm_systems.get(batch.arm)) and system not in allowed:
+                self.problems.add(entry.row, "arm", f"the arm {batch.arm} does not see {system}.")
+                return
+            place.outputs[system] = sample
+
+    def _section(self, row: int, position: int | None) -> int | None:
+        if position is None and len(self._sections) == 1:
+            return next(iter(self._sections))
+        if position in self._sections:
+            return position
+        there = ", ".join(map(str, self._sections))
+        if not self._sections:
+            if not self._has_told:  # once is enough: it is about the study, not the row
+                self.problems.add(
+                    None, None, "The study has no section that shows items: define it before its ready-made batches."
+                )
+            self._has_told = True
+        elif position is None:
+            self.problems.add(row, "section", f"is missing: several sections show items ({there}).")
+        else:
+            self.problems.add(row, "section", f"no section {position} draws items; sections that do: {there}.")
+        return None
+
+    def _batch(self, entry: Entry) -> GatheredBatch | None:
+        cells = entry.batch
+        arm = cells.arm
+        if arm and arm not in self._arms:
+            self.problems.add(
+                entry.row, "arm", f"the study has no arm “{arm}”; it has {', '.join(self._arms) or 'none'}."
+            )
+            return None
+        batch = self.batches.get(cells.key)
+        if batch is not None:
+            if arm and arm != batch.arm:
+                self.problems.add(entry.row, "arm", f"batch {cells.key} is of the arm {batch.arm} in row {batch.row}.")
+                return None
+            return batch
+        alike = self._by_name.setdefault(name_key(cells.key), cells.key)
+        if alike != cells.key:
+            self.problems.add(entry.row, "batch", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
+            return None
+        if not arm and len(self._arms) != 1:
+            some = f"the study has {len(self._arms)}: {', '.join(self._arms)}" if self._arms else "the study has none"
+            self.problems.add(entry.row, "arm", f"is missing; {some}.")
+            return None
+        batch = self.batches[cells.key] = GatheredBatch(cells.key, arm or next(iter(self._arms)), entry.row)
+        return batch
+
+    def _place(self, batch: GatheredBatch, entry: Entry, section: int) -> Place | None:
+        position = entry.batch.position
+        if position is not None:
+            at: object = position
+        elif entry.is_wide:
+            at = ("row", entry.row)  # a row of the wide shape is an item by itself
+        else:
+            at = ("prompt", entry.prompt.key)
+        place = batch.by_position.get((section, at))
+        if place is None:
+            if batch.places and (batch.places[0].position is None) != (position is None):
+                self.problems.add(
+                    entry.row,
+                    "position",
+                    f"is given in some rows of batch {batch.key} and not in others (row {batch.places[0].row}).",
+                )
+                return None
+            place = Place(entry.row, section, entry.prompt.key, position)
+            batch.by_position[section, at] = place
+            batch.places.append(place)
+        elif place.prompt != entry.prompt.key:
+            self.problems.add(
+                entry.row, "position", f"place {position} of batch {batch.key} holds {place.prompt} in row {place.row}."
+            )
+            return None
+        return place
+
+    def finish(self, report: Report, standing: dict[str, bytes], systems: set[str]) -> None:
+        """Check each batch as a whole, and count what is new."""
+        count = report.counts["batches"]
+        incomplete: list[str] = []
+        sizes: list[str] = []
+        uncovered: list[str] = []
+        alike = {name_key(key): key for key in standing}
+        for batch in self.batches.values():
+            self._check_items(batch)
+            other = alike.get(name_key(batch.key), batch.key)
+            if other != batch.key:
+                self.problems.add(
+                    batch.row, "batch", f"“{batch.key}” differs from “{other}” of the study only in case or blanks."
+                )
+            expected = self._arm_systems.get(batch.arm) or systems
+            for place in batch.places:
+                lacking = sorted(expected - set(place.outputs))
+                if lacking:
+                    incomplete.append(f"{batch.key}: {place.prompt} lacks {', '.join(lacking)}")
+            sizes += self._wrong_sizes(batch)
+            uncovered += self._uncovered(batch)
+            if batch.key not in standing:
+                count.new += 1
+            elif standing[batch.key] == batch_digest(batch.lines()):
+                count.same += 1
+            else:
+                count.changed += 1
+        self._add_findings(report, incomplete, sizes, uncovered)
+
+    def changed(self, standing: dict[str, bytes]) -> Iterator[GatheredBatch]:
+        """Batches that are new or other than in the study."""
+        for batch in self.batches.values():
+            if standing.get(batch.key) != batch_digest(batch.lines()):
+                yield batch
+
+    def _check_items(self, batch: GatheredBatch) -> None:
+        shown: dict[tuple, int] = {}
+        for place in batch.places:
+            if not place.outputs:
+                self.problems.add(place.row, None, f"batch {batch.key} holds {place.prompt} without any output.")
+                continue
+            what = (place.section, place.prompt, tuple(sorted(place.outputs.items())))
+            first = shown.setdefault(what, place.row)
+            if first != place.row:
+                self.problems.add(
+                    place.row,
+                    "prompt_key",
+                    f"batch {batch.key} holds {place.prompt} with these very outputs already (row {first}).",
+                )
+
+    def _wrong_sizes(self, batch: GatheredBatch) -> Iterator[str]:
+        for position, section in self._sections.items():
+            n = sum(place.section == position for place in batch.places)
+            if n and n != section.m and section.purpose == Section.Purpose.LIVE:
+                yield f"{batch.key}: {n} in section {position}, whose m is {section.m}"
+
+    def _uncovered(self, batch: GatheredBatch) -> Iterator[str]:
+        there = {place.section for place in batch.places}
+        for position in self._sections:
+            if position not in there and (not self._seen_by[position] or batch.arm in self._seen_by[position]):
+                yield f"{batch.key}: nothing in section {position}"
+
+    def _add_findings(self, report: Report, incomplete, sizes, uncovered) -> None:
+        twice = prompts_twice_in_one_batch((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
+        if twice:
+            report.add_finding(
+                "prompt_twice_in_batch",
+                "A prompt stands more than once in one batch: its annotator meets it again.",
+                [f"{each.batch}: {each.prompt}, {each.times} times" for each in twice],
+            )
+        if incomplete:
+            report.add_finding(
+                "item_incomplete", "Items of ready-made batches lack the output of a system.", incomplete
+            )
+        if sizes:
+            report.add_finding(
+                "batch_size", "Ready-made batches hold more or fewer items than their section's m.", sizes
+            )
+        if uncovered:
+            report.add_finding(
+                "section_uncovered", "Ready-made batches hold nothing for a section that shows items.", uncovered
+            )

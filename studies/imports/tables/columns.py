@@ -1,0 +1,356 @@
+"""The columns of an import, and a row of either shape as one entry: a prompt with outputs, perhaps placed in a batch.
+
+Long: one row an output (``system``, ``text`` or ``image``). Wide: one row a prompt, with an ``outputs`` object (JSON lines) or
+columns named by system, such as ``output:ada``. docs: reference/import-formats.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from studies.models import Output
+from studies.stimuli.rows import Problems, Row, Rows
+from studies.stimuli.texts import LANGUAGE_TAG, is_blank
+
+from .cells import CellRefused, Layout, Records, name_of, number_of, text_of
+from .options import Options
+
+ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
+PROMPT_COLUMNS = ("prompt_key", "prompt_text", "source", "domain", "language", "prompt_image", "attributes")
+OUTPUT_COLUMNS = ("system", "sample", "text", "image", "format", "alt", "is_empty", "output_language")
+BATCH_COLUMNS = ("batch", "position", "arm", "section")
+COLUMNS = (*PROMPT_COLUMNS, *OUTPUT_COLUMNS, "outputs", *BATCH_COLUMNS)
+# Parts of an output in wide columns, such as "alt:ada", and the keys of an output written as an object.
+PARTS = {
+    "output": "text", "text": "text", "image": "image", "format": "format", "alt": "alt", "is_empty": "is_empty",
+    "sample": "sample", "language": "output_language",
+}  # fmt: skip
+ATTRIBUTE = "attribute"
+FORMATS = tuple(Output.Format.values)
+MAX_SYSTEMS = 500  # of one row
+
+_TAG = re.compile(LANGUAGE_TAG)
+_TRUE, _FALSE = {"true", "1", "yes"}, {"false", "0", "no", ""}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCells:
+    """A prompt as one row gives it; '' where the row says nothing (as given before)."""
+
+    key: str
+    text: str = ""
+    source: str = ""
+    domain: str = ""
+    language: str = ""
+    image: str = ""
+    attributes: str = ""  # canonical JSON
+    has_text_column: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCells:
+    """An output as one row gives it; None where the row does not say."""
+
+    system: str
+    column: str
+    text: str = ""
+    image: str = ""
+    is_empty: bool = False
+    sample: int | None = None
+    format: str | None = None
+    alt: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCells:
+    """Where a row stands in a ready-made batch."""
+
+    key: str
+    position: int | None = None
+    arm: str = ""
+    section: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row, whatever its shape."""
+
+    row: int
+    prompt: PromptCells
+    outputs: tuple[OutputCells, ...] = ()
+    batch: BatchCells | None = None
+    is_wide: bool = False
+
+
+@dataclass(frozen=True)
+class StimulusLayout(Layout):
+    wide: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # system > part > column
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_wide(self) -> bool:
+        return bool(self.wide) or "outputs" in self.cells
+
+    @property
+    def is_long(self) -> bool:
+        return any(name in self.cells for name in ("system", "text", "image"))
+
+
+@lru_cache(maxsize=64)
+def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
+    """How these columns are understood; ``problem`` says why they cannot be."""
+    cells: dict[str, str] = {}
+    wide: dict[str, dict[str, str]] = {}
+    attributes: dict[str, str] = {}
+    ignored: list[str] = []
+    problem = ""
+    for column in columns:
+        name = ALIASES.get(column, column)
+        before, colon, after = column.partition(":")
+        part, system = before.strip().casefold(), after.strip()
+        if name in COLUMNS:
+            if name in cells:
+                problem = problem or f"the columns “{cells[name]}” and “{column}” mean the same."
+            cells[name] = column
+        elif colon and part in PARTS and system:
+            parts = wide.setdefault(system, {})
+            if PARTS[part] in parts:
+                problem = problem or f"the columns “{parts[PARTS[part]]}” and “{column}” mean the same."
+            parts[PARTS[part]] = column
+        elif colon and part == ATTRIBUTE and system:
+            attributes[system] = column
+        else:
+            ignored.append(column)
+    layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes)
+    if not problem and layout.is_wide and layout.is_long:
+        problem = "both shapes are mixed: either a system and a text (or image) a row, or outputs of several systems."
+    found = f"the columns found are: {', '.join(columns)[:500]}."
+    # Or every text would count as empty, where empty outputs are allowed even without a word.
+    if not problem and "system" in cells and not any(name in cells for name in ("text", "image", "is_empty")):
+        problem = f"no column text, image or is_empty beside the system; {found}"
+    if "prompt_key" not in cells:
+        problem = f"no column prompt_key (or key); {found}"
+    return replace(layout, problem=problem)
+
+
+class Entries(Records):
+    def __init__(self, rows: Rows, options: Options, problems: Problems):
+        super().__init__(rows, problems)
+        self.options = options
+
+    def layout(self, columns: tuple[str, ...]) -> StimulusLayout:
+        return layout_of(columns)
+
+    def record(self, row: Row, layout: StimulusLayout) -> Entry | None:
+        before = self.problems.count
+        prompt = self.noting(row, lambda: _prompt(row.values, layout))
+        outputs = list(self._outputs(row, layout))
+        batch = self.noting(row, lambda: _batch(row.values, layout, self.options))
+        if self.problems.count > before or prompt is None:
+            return None
+        return Entry(row.number, prompt, tuple(outputs), batch, layout.is_wide)
+
+    def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
+        for written in self.noting(row, lambda: list(_written_outputs(row.values, layout))) or ():
+            output = self.noting(row, lambda written=written: _output(*written, self.options))
+            if output is not None:
+                yield output
+
+
+def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
+    cells = layout.cells
+
+    def text(name: str, **limits: Any) -> str:
+        column = cells.get(name)
+        return text_of(values.get(column), column, **limits) if column else ""
+
+    key = name_of(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
+    if not key:
+        raise CellRefused(cells["prompt_key"], "must not be empty.")
+    language = text("language", max_length=12).strip()
+    if language and not _TAG.fullmatch(language):
+        raise CellRefused(cells["language"], f"“{language}” is no language tag such as en or pt-BR.")
+    return PromptCells(
+        key,
+        _unless_blank(text("prompt_text")),
+        _unless_blank(text("source")),
+        name_of(values.get(cells.get("domain", "")), cells.get("domain"), 50),
+        language,
+        text("prompt_image", max_length=500).strip(),
+        _attributes(values, layout),
+        "prompt_text" in cells,
+    )
+
+
+def _attributes(values: Mapping[str, Any], layout: StimulusLayout) -> str:
+    column = layout.cells.get("attributes")
+    given = values.get(column) if column else None
+    if given is not None and given != "" and not isinstance(given, dict):
+        raise CellRefused(column, "must be an object (JSON lines); in CSV write columns such as attribute:length.")
+    attributes = dict(given or {})
+    for name, each in layout.attributes.items():
+        if values.get(each) not in (None, ""):
+            attributes[name] = values[each]
+    return json.dumps(attributes, sort_keys=True, ensure_ascii=False) if attributes else ""
+
+
+def _written_outputs(
+    values: Mapping[str, Any], layout: StimulusLayout
+) -> Iterator[tuple[Any, str, dict[str, Any], dict[str, str]]]:
+    """(system, column of messages, parts, their columns) of each output that a row names."""
+    cells = layout.cells
+    if layout.is_wide:
+        yield from _wide_outputs(values, layout)
+    elif layout.is_long:
+        if "system" not in cells:
+            raise CellRefused("system", "is missing: a text or image without the system that made it.")
+        names = [name for name in OUTPUT_COLUMNS[1:] if name in cells]
+        yield (
+            values[cells["system"]],
+            cells["system"],
+            {n: values[cells[n]] for n in names},
+            {n: cells[n] for n in names},
+        )
+
+
+def _wide_outputs(
+    values: Mapping[str, Any], layout: StimulusLayout
+) -> Iterator[tuple[Any, str, dict[str, Any], dict[str, str]]]:
+    shared = {name: layout.cells[name] for name in ("format", "output_language") if name in layout.cells}
+    for system, columns in layout.wide.items():
+        named = {**shared, **columns}
+        first = columns.get("text") or columns.get("image") or next(iter(columns.values()))
+        yield system, first, {name: values.get(column) for name, column in named.items()}, named
+    column = layout.cells.get("outputs")
+    if column is None:
+        return
+    outputs = values.get(column)
+    if not isinstance(outputs, dict):
+        raise CellRefused(column, "must be an object of outputs by system, such as {“ada”: “A text.”}.")
+    if len(outputs) > MAX_SYSTEMS:
+        raise CellRefused(column, f"has {len(outputs):,} systems, {MAX_SYSTEMS} are allowed.")
+    for system, given in outputs.items():
+        where = f"{column}.{system[:100]}"
+        if given is None:  # said outright: this system has none for the prompt
+            continue
+        parts = given if isinstance(given, dict) else {"text": given}
+        unknown = [name for name in parts if name not in PARTS]
+        if unknown:
+            raise CellRefused(where, f"does not know {', '.join(sorted(unknown))[:200]}; it knows {', '.join(PARTS)}.")
+        named = {PARTS[name]: value for name, value in parts.items()}
+        named |= {name: values.get(each) for name, each in shared.items() if named.get(name) is None}
+        yield system, where, named, dict.fromkeys(named, where)
+
+
+def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, str], options: Options) -> OutputCells:
+    name = name_of(system, column, 100)
+    if not name:
+        raise CellRefused(column, "names no system.")
+    where = columns.get("text") or columns.get("image") or column
+    text = text_of(parts.get("text"), where)
+    image = text_of(parts.get("image"), columns.get("image"), max_length=500).strip()
+    is_empty = _flag(parts.get("is_empty"), columns.get("is_empty"))
+    if image and text:
+        raise CellRefused(columns.get("image"), "is given beside a text: an output is one or the other.")
+    if is_empty and (image or not is_blank(text)):
+        raise CellRefused(columns.get("is_empty"), "says that the output is empty, but there is a text or an image.")
+    if not image and is_blank(text):
+        if not is_empty and not options.allows_empty:
+            raise CellRefused(
+                where,
+                f"the output of {name} is empty. If that is what it gave, say so: is_empty in the file, or the option that "
+                "allows empty outputs. To leave an output out, use null in an outputs object, or one row an output.",
+            )
+        text, is_empty = "", True
+    return OutputCells(
+        name, where, text, image, is_empty,
+        number_of(parts.get("sample"), columns.get("sample")),
+        _format(parts.get("format"), columns.get("format")),
+        _line(parts.get("alt"), columns.get("alt"), 300),
+        _language(parts.get("output_language"), columns.get("output_language")),
+    )  # fmt: skip
+
+
+def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) -> BatchCells | None:
+    cells = layout.cells
+    column = cells.get("batch")
+    if not options.makes_batches:
+        if column is not None:
+            raise CellRefused(
+                column, "names a batch: say that the file holds ready-made batches, or leave the column out."
+            )
+        return None
+    if column is None:
+        raise CellRefused("batch", "is missing: the file was said to hold ready-made batches.")
+    key = name_of(values.get(column), column, 100)
+    if not key:
+        raise CellRefused(column, "must not be empty.")
+    return BatchCells(
+        key,
+        number_of(values.get(cells.get("position", "")), cells.get("position")),
+        name_of(values.get(cells.get("arm", "")), cells.get("arm"), 50),
+        number_of(values.get(cells.get("section", "")), cells.get("section")),
+    )
+
+
+# Cells
+
+
+def _unless_blank(text: str) -> str:
+    return "" if is_blank(text) else text
+
+
+def _flag(value: Any, column: str | None) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    word = value.strip().casefold() if isinstance(value, str) else str(value)
+    if word not in _TRUE | _FALSE:
+        raise CellRefused(column, f"must be true or false, not {value!r:.40}.")
+    return word in _TRUE
+
+
+def _format(value: Any, column: str | None) -> str | None:
+    word = _line(value, column, 40)
+    if word is None or word.casefold() in FORMATS:
+        return word and word.casefold()
+    raise CellRefused(column, f"must be one of {', '.join(FORMATS)}, not “{word}”.")
+
+
+def _line(value: Any, column: str | None, max_length: int) -> str | None:
+    return text_of(value, column, max_length).strip() or None
+
+
+def _language(value: Any, column: str | None) -> str | None:
+    tag = _line(value, column, 12)
+    if tag and not _TAG.fullmatch(tag):
+        raise CellRefused(column, f"“{tag}” is no language tag such as en or pt-BR.")
+    return tag
+
+
+def excerpt(text: str, length: int = 160) -> str:
+    """The beginning of a text for a table."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shown(entry: Entry) -> dict[str, Any]:
+    """An entry as a researcher checks it: what was understood, cut to what a table can show."""
+    return {
+        "row": entry.row,
+        "batch": entry.batch and entry.batch.key,
+        "prompt": entry.prompt.key,
+        "prompt_text": excerpt(entry.prompt.text) or (f"image {entry.prompt.image}" if entry.prompt.image else ""),
+        "outputs": [[output.system, _shown_output(output)] for output in entry.outputs[:20]],
+    }
+
+
+def _shown_output(output: OutputCells) -> str:
+    return "(empty)" if output.is_empty else f"image {output.image}" if output.image else excerpt(output.text)
+
+
+def known_columns() -> Iterable[str]:
+    """Names that a header may write in another case."""
+    return (*COLUMNS, *ALIASES)

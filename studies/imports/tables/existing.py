@@ -1,0 +1,125 @@
+"""What a study holds already, as digests: enough to tell the same from the changed, whatever its size."""
+
+import json
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from studies.imports.preparation import ORIGINAL
+from studies.models import Batch, Output, Placement, Study
+from studies.stimuli.surface import SurfaceProfile
+
+# A mark that betrays a system shows in so many texts, or it does not show.
+PROFILED_TEXTS = 2_000
+
+OutputKey = tuple[int, int, int]  # index of the system, index of the prompt, sample
+NO_EXTRAS = ("plain", "", "")
+
+
+def digest(text: str) -> bytes:
+    """A text's name; '' has none."""
+    return blake2b(text.encode(), digest_size=16).digest() if text else b""
+
+
+def content_digest(text: str, media: str, is_empty: bool) -> bytes:
+    """What an output shows. The leading byte keeps a text from posing as an image's name."""
+    if is_empty:
+        return b"empty"
+    return b"i" + digest(media) if media else b"t" + digest(text)
+
+
+@dataclass(slots=True)
+class PromptState:
+    """A prompt as known so far: what stands in the study, or what the file gave first."""
+
+    index: int
+    text: bytes
+    source: bytes
+    domain: str
+    language: str
+    media: str
+    attributes: bytes
+    row: int | None = None
+    is_new: bool = False
+    is_changed: bool = False
+
+
+@dataclass
+class Standing:
+    """A study's stimuli and ready-made batches."""
+
+    systems: dict[str, int] = field(default_factory=dict)
+    prompts: dict[str, PromptState] = field(default_factory=dict)
+    outputs: dict[OutputKey, bytes] = field(default_factory=dict)
+    extras: dict[OutputKey, tuple[str, str, str]] = field(default_factory=dict)
+    next_sample: dict[tuple[int, int], int] = field(default_factory=dict)
+    profiles: dict[str, SurfaceProfile] = field(default_factory=dict)
+    batches: dict[str, bytes] = field(default_factory=dict)
+    fingerprint: str = ""
+
+
+def standing_of(study: Study, *, with_profiles: bool = True) -> Standing:
+    """Read once, streamed; the fingerprint names all of it."""
+    found = Standing()
+    whole = blake2b(digest_size=16)
+    system_ids: dict[int, int] = {}
+    prompt_ids: dict[int, int] = {}
+    for pk, name in study.systems.order_by("name").values_list("pk", "name"):
+        system_ids[pk] = found.systems[name] = len(found.systems)
+        whole.update(repr((pk, name)).encode())
+    prompts = study.prompts.order_by("pk").values_list(
+        "pk", "key", "text", "source", "domain", "language", "media", "attributes"
+    )
+    for pk, key, text, source, domain, language, media, attributes in prompts.iterator(2000):
+        rest = {name: value for name, value in attributes.items() if name != ORIGINAL}
+        written = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
+        state = PromptState(
+            len(found.prompts), digest(attributes.get(ORIGINAL, text)), digest(source), domain, language, media,
+            digest(written),
+        )  # fmt: skip
+        prompt_ids[pk] = state.index
+        found.prompts[key] = state
+        whole.update(repr((pk, key, state)).encode())
+    _read_outputs(study, found, system_ids, prompt_ids, whole, with_profiles)
+    _read_batches(study, found, whole)
+    found.fingerprint = whole.hexdigest()
+    return found
+
+
+def _read_outputs(study, found: Standing, system_ids, prompt_ids, whole, with_profiles: bool) -> None:
+    profiles = {system_ids[pk]: SurfaceProfile() for pk in system_ids}
+    rows = Output.objects.filter(system__study=study).order_by("pk").values_list(
+        "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
+    )  # fmt: skip
+    for system, prompt, sample, kind, text, media, alt, is_empty, original, language in rows.iterator(2000):
+        s, p = system_ids[system], prompt_ids[prompt]
+        key = (s, p, sample)
+        found.outputs[key] = content = content_digest(original or text, media, is_empty)
+        extras = (kind, alt, language)
+        if extras != NO_EXTRAS:
+            found.extras[key] = extras
+        found.next_sample[s, p] = max(found.next_sample.get((s, p), 0), sample + 1)
+        whole.update(repr((key, content, extras)).encode())
+        if with_profiles and text and profiles[s].n < PROFILED_TEXTS:
+            profiles[s].add(original or text)
+    found.profiles = {name: profiles[index] for name, index in found.systems.items()}
+
+
+def _read_batches(study, found: Standing, whole) -> None:
+    lines: dict[str, list] = {}
+    rows = (
+        Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
+        .order_by("batch__number", "number", "item__exposures__output__system__name", "item__exposures__output__sample")
+        .values_list(
+            "batch__key", "batch__arm__name", "number", "item__section__position", "item__prompt__key",
+            "item__exposures__output__system__name", "item__exposures__output__sample",
+        )
+    )  # fmt: skip
+    for key, *line in rows.iterator(2000):
+        lines.setdefault(key, []).append(line)
+    found.batches = {key: batch_digest(rows) for key, rows in lines.items()}
+    whole.update(repr(sorted(found.batches.items())).encode())
+
+
+def batch_digest(lines: list) -> bytes:
+    """What lies in a batch: [arm, place, section, prompt, system, sample], in an order that no database's collation decides."""
+    return blake2b(json.dumps(sorted(lines)).encode(), digest_size=16).digest()

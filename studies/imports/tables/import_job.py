@@ -1,0 +1,136 @@
+"""The import of an upload: at once where it is small, as a job where it is not.
+
+What a file may hold is said by importers; other apps add theirs in their ready().
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from studies.models import Job, Study
+from studies.services import jobs, lifecycle
+
+from . import uploads
+from .options import Options
+from .result import Report
+from .run import Progress, import_file, no_progress
+from .uploads import Upload
+from .writing import Moved, refusal
+
+KIND = "import"
+SMALL_BYTES = 2 * 1024 * 1024
+READABLE = (lifecycle.NotNow,)
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One kind of file. ``read`` takes (study, path) and filename, options as JSON, by, is_dry_run, agreed, progress, job.
+
+    ``refusal``: why a study takes no such file now, '' where it does. ``page``: the name of the page on which a file is chosen.
+    """
+
+    read: Callable[..., Report]
+    refusal: Callable[[Study], str]
+    page: str
+    confirm: str = "Write it into the study"
+
+
+def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> Report:
+    return import_file(study, path, options=Options.from_json(options), **how)
+
+
+IMPORTERS = {"stimuli": Importer(read_stimuli, refusal, "import")}
+
+
+def importer_of(upload: Upload) -> Importer:
+    return IMPORTERS[upload.kind]
+
+
+def _read(study: Study, upload: Upload, by, progress: Progress, **how: Any) -> Report:
+    return importer_of(upload).read(
+        study, upload.path, filename=upload.filename, options=upload.options, by=by, progress=progress, **how
+    )
+
+
+def look(study: Study, upload: Upload, by, progress: Progress = no_progress) -> None:
+    """The dry run; its report is kept beside the file."""
+    _check(upload)
+    report = _read(study, upload, by, progress, is_dry_run=True)
+    upload.report, upload.fault = report.as_json(), ""
+    upload.save()
+
+
+def confirm(study: Study, upload: Upload, by, progress: Progress = no_progress, job: Job | None = None) -> None:
+    """Write what the dry run reported. Where the study has moved on since, keep a new report to look at, and raise Moved."""
+    _check(upload)
+    agreed = Report.from_json(upload.report).outcome() if upload.report else None
+    try:
+        report = _read(study, upload, by, progress, agreed=agreed, job=job)
+    except Moved as moved:
+        look(study, upload, by, progress)
+        upload.is_confirmed, upload.fault = False, str(moved)
+        upload.save()
+        raise
+    upload.report, upload.fault, upload.is_confirmed = report.as_json(), "", report.is_sound
+    upload.save()
+    if report.is_sound:
+        upload.drop_file()
+
+
+def start(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
+    """Look at the upload, or write it: at once, or by a job where it is large. Gives the job, None where it is done."""
+    if upload.size <= SMALL_BYTES:
+        (confirm if is_confirmed else look)(study, upload, by)
+        return None
+    if is_confirmed and (writing := _unfinished_writing(upload)):
+        return writing
+    # Two confirmations at once give one job; one after a fault gives another.
+    attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
+    job = jobs.submit(
+        KIND, study=study, by=by, request_token=f"import-{upload.token}-{attempt}", upload=upload.token, is_confirmed=is_confirmed,
+        filename=upload.filename, sha256=upload.sha256,
+    )  # fmt: skip
+    upload.job, upload.fault = str(job.code), ""
+    upload.save()
+    return job
+
+
+def job_of(upload: Upload) -> Job | None:
+    """The job that reads the upload, or last did."""
+    return Job.objects.filter(code=uuid.UUID(upload.job)).first() if upload.job else None
+
+
+def _unfinished_writing(upload: Upload) -> Job | None:
+    job = job_of(upload)
+    is_one = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
+    return job if is_one else None
+
+
+def _check(upload: Upload) -> None:
+    if not upload.is_as_uploaded():
+        raise lifecycle.NotNow("The uploaded file is no longer here (files are kept for a day). Upload it once more.")
+
+
+@jobs.register(KIND, exclusive=True, readable=READABLE)
+def run(job: Job, progress: jobs.Progress) -> dict:
+    """A large import. Run again after a crash it finds what it wrote, and changes nothing."""
+    upload = uploads.kept(job.arguments["upload"], job.study_id)
+    if upload is None:
+        raise lifecycle.NotNow("The uploaded file is no longer here (files are kept for a day). Upload it once more.")
+    is_confirmed = bool(job.arguments["is_confirmed"])
+    if not (is_confirmed and upload.is_confirmed):
+        if is_confirmed:
+            confirm(job.study, upload, job.by, progress, job)
+        else:
+            look(job.study, upload, job.by, progress)
+    report = upload.report or {}
+    return {key: report.get(key) for key in ("sha256", "rows", "counts", "is_written")} | {
+        "problems": (report.get("problems") or {}).get("count", 0)
+    }
+
+
+@jobs.every(60 * 60)
+def purge_uploads() -> int:
+    """Uploads are kept for a day."""
+    return uploads.purge()

@@ -1,0 +1,134 @@
+"""Pairs of outputs that were not made for the same prompt: alike in declared attributes and in length, at random otherwise.
+
+A text is used once, and a text that its system gave before is left out. In each group of equal attributes as many pairs are made as
+the allowed difference in words permits. Source: Thorleiksdóttir et al. 2022, section 5.3.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from studies.design.draw import random_of
+from studies.stimuli.rows import Problems, Row, Rows
+from studies.stimuli.texts import is_blank, word_count
+
+from .options import Options
+
+ATTRIBUTE = "attribute:"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may be paired, with the row that it stands in."""
+
+    row: int
+    system: str
+    text: str
+    words: int
+    attributes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """The pairs of a file as rows of the wide shape, and what became of the others."""
+
+    pairs: list[tuple[Candidate, Candidate]] = field(default_factory=list)
+    unpaired: dict[str, int] = field(default_factory=dict)
+    repeated: dict[str, int] = field(default_factory=dict)
+    n_left: int = 0
+
+    def notes(self) -> list[str]:
+        """What a researcher must know of it, in words."""
+        said = [f"{n:,} texts of {system} found no partner" for system, n in sorted(self.unpaired.items()) if n]
+        said += [f"{n:,} texts of {system} stood there before" for system, n in sorted(self.repeated.items()) if n]
+        return said + ([f"{self.n_left:,} more pairs were possible than were asked for"] if self.n_left else [])
+
+
+def paired(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
+    """The rows of a file (``system``, ``text``, attributes) as rows of pairs. What cannot be paired is told in ``rows.problems``."""
+    problems = rows.problems
+    found = Pairing()
+    by_system = _candidates(rows, options, problems, found)
+    if problems:
+        return Rows((), iter(()), problems), found
+    if len(by_system) != 2:
+        names = ", ".join(sorted(by_system)) or "none"
+        problems.add(None, "system", f"pairs are made of two systems; the file has {len(by_system)}: {names[:300]}.")
+        return Rows((), iter(()), problems), found
+    (first, ours), (second, theirs) = sorted(by_system.items())
+    groups: dict[tuple[str, ...], tuple[list[Candidate], list[Candidate]]] = defaultdict(lambda: ([], []))
+    for place, side in enumerate((ours, theirs)):
+        for one in side:
+            groups[one.attributes][place].append(one)
+    for alike, sides in sorted(groups.items()):
+        shuffled = [random_of(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)]
+        found.pairs += _matched(*(sorted(side, key=lambda one: one.words) for side in shuffled), options.pairs_within)
+    found.pairs = random_of(seed, "pairs").sample(found.pairs, len(found.pairs))
+    for name, side in ((first, ours), (second, theirs)):
+        found.unpaired[name] = len(side) - len(found.pairs)
+    if options.pairs_most:
+        found.n_left = max(0, len(found.pairs) - options.pairs_most)
+        found.pairs = found.pairs[: options.pairs_most]
+    if not found.pairs:
+        problems.add(None, None, "no two texts of the two systems are alike in these attributes and in length.")
+    columns = ("prompt_key", *(ATTRIBUTE + name for name in options.pairs_by), f"output:{first}", f"output:{second}")
+    return Rows(columns, _as_rows(found.pairs, columns), problems), found
+
+
+def _candidates(rows: Rows, options: Options, problems: Problems, found: Pairing) -> dict[str, list[Candidate]]:
+    by_system: dict[str, list[Candidate]] = {}
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        system, text = row.values.get("system"), row.values.get("text")
+        if not isinstance(system, str) or not system.strip():
+            problems.add(row.number, "system", "names no system; pairs are made of rows with a system and a text.")
+            continue
+        if not isinstance(text, str) or is_blank(text):
+            problems.add(row.number, "text", "is empty: there is nothing to pair.")
+            continue
+        attributes = tuple(_attribute(row, name, problems) for name in options.pairs_by)
+        system, key = system.strip(), text.strip()
+        mine = by_system.setdefault(system, [])
+        if (system, key) in seen:
+            found.repeated[system] = found.repeated.get(system, 0) + 1
+            continue
+        seen.add((system, key))
+        mine.append(Candidate(row.number, system, text, word_count(text), attributes))
+    return by_system
+
+
+def _attribute(row: Row, name: str, problems: Problems) -> str:
+    stored = row.values.get("attributes")
+    inside: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    value = next(
+        (
+            where[key]
+            for where, key in ((row.values, ATTRIBUTE + name), (row.values, name), (inside, name))
+            if key in where
+        ),
+        None,
+    )
+    if value is None or value == "":
+        problems.add(row.number, name, "is missing: texts are paired by it.")
+        return ""
+    return str(value).strip()
+
+
+def _matched(ours: list[Candidate], theirs: list[Candidate], within: int) -> Iterator[tuple[Candidate, Candidate]]:
+    """Both sorted by length: the shortest that still fits is taken, so that no other way makes more pairs."""
+    i = j = 0
+    while i < len(ours) and j < len(theirs):
+        apart = ours[i].words - theirs[j].words
+        if abs(apart) <= within:
+            yield ours[i], theirs[j]
+        i += apart <= within
+        j += apart >= -within
+
+
+def _as_rows(pairs: list[tuple[Candidate, Candidate]], columns: tuple[str, ...]) -> Iterator[Row]:
+    for number, (first, second) in enumerate(pairs, 1):
+        yield Row(
+            first.row,
+            dict(zip(columns, (f"pair-{number:05}", *first.attributes, first.text, second.text), strict=True)),
+        )

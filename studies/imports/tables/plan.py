@@ -1,0 +1,395 @@
+"""What a file would do to a study, decided row by row: the one reading that a dry run reports and a confirmation writes.
+
+Nothing of the texts is kept but digests, so memory grows with the number of rows and not with their length. Where the result
+will be written, each decision goes to a journal, a temporary file that the writing replays: it decides nothing again.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+from studies.models import Output, Study
+from studies.stimuli.images import ImageRefused
+from studies.stimuli.rows import Problems
+from studies.stimuli.surface import SurfaceProfile, differences_between
+from studies.stimuli.texts import name_key
+
+from .batches import Gathering
+from .cells import MAX_NUMBER
+from .columns import Entry, OutputCells, PromptCells, excerpt, shown
+from .existing import NO_EXTRAS, PROFILED_TEXTS, OutputKey, PromptState, Standing, content_digest, digest
+from .images import Images
+from .options import Options
+from .result import KEPT_CHANGES, KEPT_EXAMPLES, KEPT_MISSING, Change, Report
+
+FIRST_ROWS = 10
+
+
+class Names:
+    """Names that must differ to a person's eye."""
+
+    def __init__(self, taken):
+        self._by_key = {name_key(name): name for name in taken}
+
+    def alike(self, name: str) -> str:
+        """Another name that reads the same, '' where there is none; the name counts as taken from then on."""
+        other = self._by_key.setdefault(name_key(name), name)
+        return "" if other == name else other
+
+
+class Plan:
+    """Takes the entries of a file one by one; ``finish`` completes the report."""
+
+    def __init__(
+        self, study: Study, options: Options, standing: Standing, images: Images, report: Report, journal: IO | None
+    ):
+        self.study, self.options, self.standing = study, options, standing
+        self.images, self.report, self.journal = images, report, journal
+        self.problems: Problems = report.problems
+        self.systems = dict(standing.systems)
+        self.new_systems: dict[str, list[int]] = {}  # name > first row, number of rows
+        self.prompts = standing.prompts
+        self.seen: dict[OutputKey, int] = {}
+        self.by_content: dict[tuple[int, int, bytes], int] = {}
+        self.gathering = Gathering(study, report.problems) if options.makes_batches else None
+        self._system_names = Names(self.systems)
+        self._prompt_names = Names(self.prompts)
+        self._profiles = standing.profiles
+        self._first_places: dict[bytes, tuple[int, int]] = {}
+        self._between: list[str] = []
+        self._within: list[str] = []
+        self._between_count = self._within_count = 0
+        self._empty: list[str] = []
+        self._empty_count = 0
+        self._without_text = 0
+        self._changed_keys: list[tuple[Change, tuple[str, str, int] | None]] = []
+        for (system, prompt, sample), content in standing.outputs.items():
+            self._first_places.setdefault(content, (system, prompt))
+            if self.gathering:
+                self.by_content[system, prompt, content] = sample
+
+    def add(self, entry: Entry) -> None:
+        """Decide what one row means."""
+        self.report.rows += 1
+        if len(self.report.first) < FIRST_ROWS:
+            self.report.first.append(shown(entry))
+        prompt = self._prompt(entry)
+        if prompt is None:
+            return
+        placed: dict[str, int] = {}
+        is_whole = True
+        for cells in entry.outputs:
+            sample = self._output(entry, prompt, cells)
+            if sample is None:
+                is_whole = False
+            elif cells.system in placed:
+                self.problems.add(entry.row, cells.column, f"{cells.system} stands twice in this row.")
+                is_whole = False
+            else:
+                placed[cells.system] = sample
+        if self.gathering and entry.batch and is_whole:
+            self.gathering.add(entry, placed)
+
+    # Prompts
+
+    def _prompt(self, entry: Entry) -> PromptState | None:
+        cells = entry.prompt
+        try:
+            media = self.images.name_of(cells.image) if cells.image else ""
+        except ImageRefused as refused:
+            self.problems.add(entry.row, "prompt_image", str(refused))
+            return None
+        state = self.prompts.get(cells.key)
+        if state is None:
+            return self._new_prompt(entry, cells, media)
+        differing = self._differing(state, cells, media)
+        if state.row is not None:
+            if differing:
+                self.problems.add(
+                    entry.row, differing[0], f"differs from what row {state.row} says of the prompt {cells.key}."
+                )
+                return None
+            return state
+        state.row = entry.row
+        if differing:
+            state.is_changed = True
+            self.report.counts["prompts"].changed += 1
+            self._note_change(
+                Change(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
+            )
+            self._write("P", cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes)
+            self._take_over(state, cells, media)
+        else:
+            self.report.counts["prompts"].same += 1
+        return state
+
+    def _new_prompt(self, entry: Entry, cells: PromptCells, media: str) -> PromptState | None:
+        if alike := self._prompt_names.alike(cells.key):
+            self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
+            return None
+        state = PromptState(
+            len(self.prompts), digest(cells.text), digest(cells.source), cells.domain, cells.language, media,
+            digest(cells.attributes), entry.row, is_new=True,
+        )  # fmt: skip
+        self.prompts[cells.key] = state
+        if not (cells.text or cells.source or media):
+            if cells.has_text_column:
+                self.problems.add(
+                    entry.row, "prompt_text", f"the prompt {cells.key} has no text here, and none in the study."
+                )
+                return None
+            self._without_text += 1
+        self.report.counts["prompts"].new += 1
+        self._write("p", cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes)
+        return state
+
+    @staticmethod
+    def _differing(state: PromptState, cells: PromptCells, media: str) -> list[str]:
+        """The columns in which a row says something else; what it leaves blank it does not say."""
+        pairs = (
+            ("prompt_text", digest(cells.text), state.text), ("source", digest(cells.source), state.source),
+            ("domain", cells.domain, state.domain), ("language", cells.language, state.language),
+            ("prompt_image", media, state.media), ("attributes", digest(cells.attributes), state.attributes),
+        )  # fmt: skip
+        return [name for name, given, known in pairs if given and given != known]
+
+    @staticmethod
+    def _take_over(state: PromptState, cells: PromptCells, media: str) -> None:
+        state.text = digest(cells.text) or state.text
+        state.source = digest(cells.source) or state.source
+        state.domain, state.language = cells.domain or state.domain, cells.language or state.language
+        state.media, state.attributes = media or state.media, digest(cells.attributes) or state.attributes
+
+    # Outputs
+
+    def _output(self, entry: Entry, prompt: PromptState, cells: OutputCells) -> int | None:
+        system = self._system(entry.row, cells)
+        if system is None:
+            return None
+        try:
+            media = self.images.name_of(cells.image) if cells.image else ""
+        except ImageRefused as refused:
+            self.problems.add(entry.row, cells.column, str(refused))
+            return None
+        content = content_digest(cells.text, media, cells.is_empty)
+        sample = self._sample(system, prompt.index, cells.sample, content)
+        if sample > MAX_NUMBER:
+            self.problems.add(
+                entry.row, cells.column, f"{cells.system} has more than {MAX_NUMBER:,} samples of one prompt."
+            )
+            return None
+        key = (system, prompt.index, sample)
+        known = self.standing.outputs.get(key)
+        if key in self.seen:
+            if self.gathering is None or known != content:
+                is_same = "with the same text" if known == content else "with another text"
+                self.problems.add(
+                    entry.row,
+                    cells.column,
+                    f"{cells.system} on {entry.prompt.key} stands already in row {self.seen[key]}, {is_same}; several outputs "
+                    "of one system for a prompt are numbered in a column sample.",
+                )
+                return None
+            return sample
+        self.seen[key] = entry.row
+        if known is None:
+            self._new_output(entry, key, cells, media, content)
+        else:
+            self._known_output(entry, key, cells, media, content, known)
+        return sample
+
+    def _system(self, row: int, cells: OutputCells) -> int | None:
+        index = self.systems.get(cells.system)
+        if index is not None:
+            if cells.system in self.new_systems:
+                self.new_systems[cells.system][1] += 1
+            return index
+        if alike := self._system_names.alike(cells.system):
+            self.problems.add(
+                row, cells.column, f"the system “{cells.system}” differs from “{alike}” only in case or blanks."
+            )
+            return None
+        index = self.systems[cells.system] = len(self.systems)
+        self.new_systems[cells.system] = [row, 1]
+        self._profiles[cells.system] = SurfaceProfile()
+        return index
+
+    def _sample(self, system: int, prompt: int, given: int | None, content: bytes) -> int:
+        """The number given; in ready-made batches the one of the same content, or the next; else 0."""
+        if given is not None or self.gathering is None:
+            return given or 0
+        return self.by_content.get((system, prompt, content), self.standing.next_sample.get((system, prompt), 0))
+
+    def _new_output(self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes) -> None:
+        system, prompt, sample = key
+        self.standing.outputs[key] = content
+        self.standing.next_sample[system, prompt] = max(self.standing.next_sample.get((system, prompt), 0), sample + 1)
+        if self.gathering:
+            self.by_content[system, prompt, content] = sample
+        self.report.counts["outputs"].new += 1
+        self._look_at(entry, system, prompt, cells, content)
+        extras = [cells.format or NO_EXTRAS[0], cells.alt or "", cells.language or ""]
+        self._write("o", cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *extras)
+
+    def _known_output(
+        self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes, known: bytes
+    ) -> None:
+        before = self.standing.extras.get(key, NO_EXTRAS)
+        given = (cells.format, cells.alt, cells.language)
+        if content == known and all(new is None or new == old for new, old in zip(given, before, strict=True)):
+            self.report.counts["outputs"].same += 1
+            return
+        self.standing.outputs[key] = content
+        self.report.counts["outputs"].changed += 1
+        after = "(empty)" if cells.is_empty else f"image {cells.image}" if media else cells.text
+        what = f"{cells.system} on {entry.prompt.key}" + (f", sample {key[2]}" if key[2] else "")
+        self._note_change(Change(entry.row, what, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
+        self._look_at(entry, key[0], key[1], cells, content)
+        extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
+        self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
+
+    def _look_at(self, entry: Entry, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
+        if cells.is_empty:
+            self._empty_count += 1
+            if len(self._empty) < KEPT_EXAMPLES:
+                self._empty.append(f"{cells.system} on {entry.prompt.key} (row {entry.row})")
+            return
+        profile = self._profiles[cells.system]
+        if cells.text and profile.n < PROFILED_TEXTS:
+            profile.add(cells.text)
+        stripped = cells.text.strip()
+        same = content if len(stripped) == len(cells.text) else content_digest(stripped, "", False)
+        first = self._first_places.setdefault(same, (system, prompt))
+        if first == (system, prompt):
+            return
+        is_between = first[0] != system
+        self._between_count += is_between
+        self._within_count += not is_between
+        examples = self._between if is_between else self._within
+        if len(examples) < KEPT_EXAMPLES:
+            names, keys = list(self.systems), list(self.prompts)
+            examples.append(
+                f"{names[first[0]]} on {keys[first[1]]} = {cells.system} on {entry.prompt.key} (row {entry.row})"
+            )
+
+    # Results
+
+    def _note_change(self, change: Change, output: tuple[str, str, int] | None) -> None:
+        self.report.changes_count += 1
+        if len(self._changed_keys) < KEPT_CHANGES:
+            self._changed_keys.append((change, output))
+
+    def _write(self, *operation: Any) -> None:
+        if self.journal is not None:
+            self.journal.write(json.dumps(operation) + "\n")
+
+    def finish(self) -> None:
+        """Whatever can only be said once all rows are read."""
+        report = self.report
+        report.counts["systems"].new = len(self.new_systems)
+        used = {system for system, _, _ in self.seen}
+        report.counts["systems"].same = sum(index in used for index in self.standing.systems.values())
+        if self.new_systems and not self.options.creates_systems:
+            for name, (row, n) in self.new_systems.items():
+                report.problems.add(
+                    row,
+                    "system",
+                    f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Make systems that the study does not have yet”.",
+                )
+        if self.gathering:
+            self.gathering.finish(report, self.standing.batches, set(self.systems))
+            for batch in self.gathering.changed(self.standing.batches):
+                if batch.key in self.standing.batches:
+                    self._note_change(Change(batch.row, f"batch {batch.key}"), None)
+        report.changes = self._described_changes()
+        if report.changes_count and not self.options.replaces_changed:
+            first = report.changes[0]
+            report.problems.add(
+                first.row,
+                None,
+                f"{first.what} stands in the study with other content, and so do {report.changes_count - 1:,} more; tick "
+                "“Replace what the study holds with other content”, or leave it out.",
+            )
+        self._find_missing()
+        self._add_findings()
+        report.problems.first.sort(key=lambda problem: problem.row or 0)  # some are only known at the end
+
+    def _described_changes(self) -> list[Change]:
+        """Changes with what stands in the study now: one query."""
+        wanted = {output for _, output in self._changed_keys if output}
+        rows = Output.objects.filter(
+            system__study=self.study, prompt__key__in={key for _, key, _ in wanted}, system__name__in={s for s, _, _ in wanted}
+        ).values_list("system__name", "prompt__key", "sample", "text", "original", "is_empty", "media")  # fmt: skip
+        stands = {
+            (system, key, sample): "(empty)" if is_empty else "(image)" if media else original or text
+            for system, key, sample, text, original, is_empty, media in (rows if wanted else ())
+        }
+        changes = []
+        for change, output in self._changed_keys:
+            before, after = _around_difference(stands.get(output, "") if output else "", change.after)
+            changes.append(Change(change.row, change.what, before, after))
+        return changes
+
+    def missing_pairs(self) -> Iterator[tuple[str, str]]:
+        """(prompt, system) of every output that would still be missing, in order."""
+        there = self.standing.next_sample
+        systems = sorted(self.systems.items())
+        for key in sorted(self.prompts):
+            index = self.prompts[key].index
+            for name, system in systems:
+                if (system, index) not in there:
+                    yield key, name
+
+    def _find_missing(self) -> None:
+        for pair in self.missing_pairs():
+            self.report.missing_count += 1
+            if len(self.report.missing) < KEPT_MISSING:
+                self.report.missing.append(pair)
+
+    def _add_findings(self) -> None:
+        report = self.report
+        for difference in differences_between(self._profiles):
+            report.add_finding(
+                f"surface:{difference.mark}",
+                f"{difference.text[:1].upper()}{difference.text[1:]} It may tell annotators which system they read.",
+                count=difference.n,
+            )
+        if self._empty_count:
+            report.add_finding(
+                "empty", "Empty outputs: annotators read that the system gave no text.", self._empty, self._empty_count
+            )
+        if self._between_count:
+            report.add_finding(
+                "same_between_systems", "Two systems gave the same output.", self._between, self._between_count
+            )
+        if self._within_count:
+            report.add_finding(
+                "same_within_system",
+                "A system gave the same output to different prompts.",
+                self._within,
+                self._within_count,
+            )
+        if self._without_text:
+            report.add_finding(
+                "prompt_without_text",
+                "New prompts have no text: the file has no column for it.",
+                count=self._without_text,
+            )
+        if self.new_systems and self.options.creates_systems:
+            report.add_finding(
+                "new_systems",
+                "Systems that will be made; say of each whether it is a human author.",
+                sorted(self.new_systems),
+            )
+        if self.images.notes:
+            report.add_finding("image_notes", "Images that look other than their files.", self.images.notes)
+        if unused := self.images.unused():
+            report.add_finding("images_unused", "Images in the archive that no row names; they are left out.", unused)
+
+
+def _around_difference(before: str, after: str) -> tuple[str, str]:
+    """Both texts from shortly before the first character in which they differ."""
+    at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    start = max(0, at - 30) if before else 0
+    mark = "…" if start else ""
+    return mark + excerpt(before[start:]) if before else "", mark + excerpt(after[start:])

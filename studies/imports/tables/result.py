@@ -1,0 +1,113 @@
+"""What an import found and did, or would do: plain values for a page, a job's result, a command's output."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from studies.stimuli.rows import KEPT_PROBLEMS, Problem, Problems
+
+KEPT_CHANGES = 100
+KEPT_EXAMPLES = 100
+KEPT_MISSING = 10_000
+KINDS = ("systems", "prompts", "outputs", "batches")
+
+
+@dataclass
+class Count:
+    """How many of a kind the file brings: not there yet, there with the same content, there with another."""
+
+    new: int = 0
+    same: int = 0
+    changed: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that stands in the study with other content than in the file."""
+
+    row: int
+    what: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know before confirming; ``kind`` names it for programs."""
+
+    kind: str
+    text: str
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass
+class Report:
+    """The result of a dry run, and of an import."""
+
+    filename: str = ""
+    sha256: str = ""
+    rows: int = 0
+    counts: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in KINDS})
+    problems: Problems = field(default_factory=Problems)
+    first: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    changes_count: int = 0
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    missing_count: int = 0
+    is_written: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything of the study would be other than it is."""
+        return any(count.new for count in self.counts.values()) or self.changes_count > 0
+
+    @property
+    def more_problems(self) -> int:
+        return self.problems.count - len(self.problems)
+
+    def add_finding(self, kind: str, text: str, examples: list[str] | tuple[str, ...] = (), count: int = 0) -> None:
+        self.findings.append(Finding(kind, text, count or len(examples), tuple(examples[:KEPT_EXAMPLES])))
+
+    def outcome(self) -> dict[str, Any]:
+        """What a researcher agrees to when confirming: compared before anything is written."""
+        return {"sha256": self.sha256, "counts": {kind: asdict(count) for kind, count in self.counts.items()}}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "filename": self.filename,
+            "sha256": self.sha256,
+            "rows": self.rows,
+            "counts": {kind: asdict(count) for kind, count in self.counts.items()},
+            "problems": {"count": self.problems.count, "first": [asdict(problem) for problem in self.problems]},
+            "first": self.first,
+            "findings": [asdict(finding) | {"examples": list(finding.examples)} for finding in self.findings],
+            "changes": {"count": self.changes_count, "first": [asdict(change) for change in self.changes]},
+            "missing": {"count": self.missing_count, "pairs": [list(pair) for pair in self.missing]},
+            "is_written": self.is_written,
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Report":
+        problems = Problems([Problem(**each) for each in stored["problems"]["first"]], stored["problems"]["count"])
+        return cls(
+            filename=stored["filename"],
+            sha256=stored["sha256"],
+            rows=stored["rows"],
+            counts={kind: Count(**count) for kind, count in stored["counts"].items()},
+            problems=problems,
+            first=stored["first"],
+            findings=[Finding(**each | {"examples": tuple(each["examples"])}) for each in stored["findings"]],
+            changes=[Change(**each) for each in stored["changes"]["first"]],
+            changes_count=stored["changes"]["count"],
+            missing=[(prompt, system) for prompt, system in stored["missing"]["pairs"]],
+            missing_count=stored["missing"]["count"],
+            is_written=stored["is_written"],
+        )
+
+
+__all__ = ["KEPT_PROBLEMS", "Change", "Count", "Finding", "Report"]

@@ -1,0 +1,240 @@
+"""A plan written into its draft: all of it in one transaction, or nothing."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max
+
+from studies.design.draw import content_of
+from studies.imports.preparation import ORIGINAL
+from studies.models import TEST_NUMBERS, Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
+from studies.services import lifecycle
+from studies.services.lifecycle import NotNow
+
+from .batches import GatheredBatch
+from .existing import standing_of
+from .plan import Plan
+
+CHUNK = 1000
+
+
+class Moved(NotNow):
+    """The study was changed since the file was looked at."""
+
+
+def refusal(study: Study) -> str:
+    """Why stimuli cannot be imported into the study now; '' where they can."""
+    return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
+
+
+def write(plan: Plan) -> None:
+    """Replay the plan's journal, in the caller's transaction. Raises Moved where the study is no longer what was read."""
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
+    if words := refusal(study):
+        raise lifecycle.NotNow(words)
+    if standing_of(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
+        raise Moved("The study was changed while the file was being read. Look at the file once more.")
+    try:
+        with transaction.atomic():
+            System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
+            _replay(study, plan.journal)
+            if plan.gathering:
+                _write_batches(study, list(plan.gathering.changed(plan.standing.batches)), plan.standing.batches)
+            Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
+    except IntegrityError:
+        # Somebody added by hand what the file brings, after the comparison above.
+        raise Moved("The study was changed while the file was being written. Look at the file once more.") from None
+
+
+def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+def _replay(study: Study, journal) -> None:
+    systems = dict(study.systems.values_list("name", "pk"))
+    prompts = dict(study.prompts.values_list("key", "pk"))
+    journal.seek(0)
+    for chunk in _chunks(map(json.loads, journal), CHUNK):
+        # Within a chunk prompts come first: a row's outputs hang on its prompt.
+        made = Prompt.objects.bulk_create([_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"])
+        prompts.update((prompt.key, prompt.pk) for prompt in made)
+        Output.objects.bulk_create([_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"])
+        _change_prompts(study, {rest[0]: rest[1:] for kind, *rest in chunk if kind == "P"})
+        _change_outputs(systems, prompts, {tuple(rest[:3]): rest[3:] for kind, *rest in chunk if kind == "O"})
+
+
+def _new_prompt(study, key, text, source, domain, language, media, attributes) -> Prompt:
+    return Prompt(
+        study=study, key=key, text=text, source=source, domain=domain, language=language, media=media,
+        attributes=json.loads(attributes) if attributes else {},
+    )  # fmt: skip
+
+
+def _new_output(systems, prompts, system, prompt, sample, text, media, is_empty, kind, alt, language) -> Output:
+    return Output(
+        system_id=systems[system], prompt_id=prompts[prompt], sample=sample, text=text, media=media, is_empty=is_empty,
+        format=kind, alt=alt, language=language,
+    )  # fmt: skip
+
+
+def _change_prompts(study: Study, changes: dict[str, list]) -> None:
+    if not changes:
+        return
+    rows = list(study.prompts.filter(key__in=list(changes)))
+    for row in rows:
+        text, source, domain, language, media, attributes = changes[row.key]
+        kept = {name: value for name, value in row.attributes.items() if name != ORIGINAL}
+        row.text = text or row.attributes.get(ORIGINAL, row.text)
+        row.source, row.domain, row.language = source or row.source, domain or row.domain, language or row.language
+        row.media = media or row.media
+        row.attributes = json.loads(attributes) if attributes else kept
+    Prompt.objects.bulk_update(rows, ["text", "source", "domain", "language", "media", "attributes"], batch_size=200)
+
+
+def _change_outputs(systems, prompts, changes: dict[tuple, list]) -> None:
+    if not changes:
+        return
+    wanted = {(systems[system], prompts[prompt], sample): row for (system, prompt, sample), row in changes.items()}
+    rows = [
+        row
+        for row in Output.objects.filter(prompt__in={prompt for _, prompt, _ in wanted})
+        if (row.system_id, row.prompt_id, row.sample) in wanted
+    ]
+    for row in rows:
+        row.text, row.media, row.is_empty, row.format, row.alt, row.language = wanted[
+            row.system_id, row.prompt_id, row.sample
+        ]
+        row.original = ""
+    columns = ["text", "media", "is_empty", "format", "alt", "language", "original"]
+    Output.objects.bulk_update(rows, columns, batch_size=200)
+
+
+# Ready-made batches
+
+
+def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[str, bytes]) -> None:
+    if not gathered:
+        return
+    replaced = [batch.key for batch in gathered if batch.key in standing]
+    if replaced:
+        _empty_batches(study, replaced)
+    sections = {section.position: section for section in study.sections.all()}
+    arms = dict(Arm.objects.filter(study=study).values_list("name", "pk"))
+    outputs = {
+        (name, key, sample): pk
+        for pk, name, key, sample in Output.objects.filter(system__study=study)
+        .values_list("pk", "system__name", "prompt__key", "sample")
+        .iterator(2000)
+    }
+    prompts = dict(study.prompts.values_list("key", "pk"))
+    items = _Items(study)
+    drawn = study.batches.exclude(origin=Batch.Origin.TEST)
+    following = (drawn.aggregate(last=Max("number"))["last"] or 0) + 1 if drawn.exists() else 0
+    there = {batch.key: batch for batch in study.batches.filter(key__in=replaced)}
+    for chunk in _chunks(gathered, 200):
+        content = [
+            [
+                items.of(
+                    sections[place.section], prompts[place.prompt],
+                    [outputs[system, place.prompt, sample] for system, sample in sorted(place.outputs.items())],
+                )
+                for place in batch.ordered()
+            ]
+            for batch in chunk
+        ]  # fmt: skip
+        items.write()
+        fresh = []
+        for batch in chunk:
+            if batch.key in there:
+                continue
+            fresh.append(
+                Batch(
+                    study=study, arm_id=arms[batch.arm], number=following, wanted=study.annotators_per_batch,
+                    origin=Batch.Origin.IMPORTED, key=batch.key,
+                )
+            )  # fmt: skip
+            following += 1
+        moved = [there[batch.key] for batch in chunk if batch.key in there]
+        for row in moved:
+            row.arm_id = arms[next(batch.arm for batch in chunk if batch.key == row.key)]
+        Batch.objects.bulk_update(moved, ["arm"])
+        rows = {row.key: row for row in [*Batch.objects.bulk_create(fresh), *moved]}
+        Placement.objects.bulk_create(
+            Placement(batch=rows[batch.key], item=item, number=number)
+            for batch, mine in zip(chunk, content, strict=True)
+            for number, item in enumerate(mine)
+        )
+
+
+class _Items:
+    """Items by content: what exists already *is* the item."""
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.ids: dict[tuple[int, str], int | Item] = {}
+        self.last: dict[int, int] = {}
+        for pk, section, content, number in study.items.values_list("pk", "section_id", "content", "number").iterator(
+            2000
+        ):
+            self.ids[section, content] = pk
+            if number < TEST_NUMBERS:
+                self.last[section] = max(self.last.get(section, 0), number)
+        self.waiting: list[tuple[Item, list[int]]] = []
+
+    def of(self, section: Section, prompt: int, outputs: list[int]) -> Item:
+        kind = Item.Kind.PRACTICE if section.purpose == Section.Purpose.TRAINING else Item.Kind.LIVE
+        content = content_of(prompt, outputs, str(kind))
+        known = self.ids.get((section.pk, content))
+        if isinstance(known, int):
+            return Item(pk=known)
+        if known is None:
+            self.last[section.pk] = number = self.last.get(section.pk, 0) + 1
+            known = Item(
+                study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content
+            )  # fmt: skip
+            self.ids[section.pk, content] = known
+            self.waiting.append((known, outputs))
+        return known
+
+    def write(self) -> None:
+        """Insert the items that wait, with their exposures."""
+        Item.objects.bulk_create([item for item, _ in self.waiting])
+        Exposure.objects.bulk_create(
+            Exposure(item=item, output_id=output, number=number)
+            for item, outputs in self.waiting
+            for number, output in enumerate(outputs)
+        )
+        for item, _ in self.waiting:
+            self.ids[item.section_id, item.content] = item.pk
+        self.waiting = []
+
+
+def _empty_batches(study: Study, keys: list[str]) -> None:
+    """Take the items out of batches that are replaced, and remove items that lie in no batch any more."""
+    for clear in lifecycle.before_launch:  # what was tried out hangs on the items
+        clear(study)
+    for some in _chunks(keys, 500):
+        placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
+        items = set(placements.values_list("item_id", flat=True))
+        placements.delete()
+        left = Item.objects.filter(pk__in=items, placements=None, expected=None, kind=Item.Kind.LIVE)
+        left = list(left.values_list("pk", flat=True))
+        Exposure.objects.filter(item__in=left).delete()
+        Item.objects.filter(pk__in=left).delete()
+    for section in study.sections.all():
+        _close_gaps(section)
+
+
+def _close_gaps(section: Section) -> None:
+    """Items are numbered from 1 without gaps: later ones are numbered by counting."""
+    items = {item.number: item for item in section.items.filter(number__lt=TEST_NUMBERS)}
+    free = sorted(set(range(1, len(items) + 1)) - set(items))
+    moved = [items[number] for number in sorted(items) if number > len(items)]
+    for item, number in zip(moved, free, strict=True):
+        item.number = number
+    Item.objects.bulk_update(moved, ["number"])

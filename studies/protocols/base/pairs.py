@@ -1,0 +1,143 @@
+"""Pairs of systems whose outputs stand side by side: which of them a section shows, and what a batch gets of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from random import Random
+from typing import Any
+
+from django import forms
+from django.db.models import Count, Q
+
+from studies.protocols import DrawnItem, Pool, PoolSpent, Problem
+
+from .references import ENDS, Reference
+
+Pair = tuple[int, int]
+CHOICES = [
+    ("all", "all pairs of systems"),
+    ("chain", "neighbouring systems, in the order given below"),
+    ("reference", "each system with the reference"),
+    ("chosen", "the pairs of the planned comparisons"),
+]
+
+
+class PairSettings(forms.Form):
+    """The settings of every protocol that shows pairs, before its own."""
+
+    pairs = forms.ChoiceField(
+        choices=CHOICES,
+        initial="all",
+        help_text="An item is a prompt with the outputs of one pair; m counts items. Maximal and minimal references are shown where a "
+        "planned comparison names them.",
+    )
+    order = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        required=False,
+        initial="",
+        label="order of the systems",
+        help_text="Their names, one a line, for neighbouring systems; those that are not named follow. Empty: by name.",
+    )
+
+
+def in_order(names: Mapping[int, str], listed: str) -> list[int]:
+    """The ids of systems in a researcher's own order: as their names are listed, one a line, the others behind by name."""
+    places = {name.strip(): place for place, name in enumerate(listed.splitlines())}
+    return sorted(names, key=lambda pk: (places.get(names[pk], len(places)), names[pk]))
+
+
+def unknown_names(study: Any, listed: str) -> list[str]:
+    """What is listed and is no system of the study."""
+    named = [name.strip() for name in listed.splitlines() if name.strip()]
+    there = set(study.systems.values_list("name", flat=True))
+    return [name for name in named if name not in there]
+
+
+def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int]) -> list[Pair]:
+    """The pairs (of ids) of these systems that the section shows."""
+    if not hasattr(section, "_of_pairs"):  # the section is asked once a batch
+        planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section.pk))
+        rows = list(section.study.systems.values_list("pk", "name", "reference"))
+        section._of_pairs = (
+            {frozenset(pair) for pair in planned.values_list("x_id", "y_id")},
+            {pk: name for pk, name, _ in rows},
+            {pk: reference for pk, _, reference in rows},
+        )
+    planned, names, references = section._of_pairs
+    if settings["pairs"] == "chosen":
+        return [pair for pair in combinations(systems, 2) if frozenset(pair) in planned]
+    shown = [pk for pk in systems if references[pk] not in ENDS]
+    match settings["pairs"]:
+        case "all":
+            pairs = list(combinations(shown, 2))
+        case "chain":
+            pairs = list(pairwise(in_order({pk: names[pk] for pk in shown}, settings["order"])))
+        case _:
+            against = [pk for pk in shown if references[pk] == Reference.ORDINARY]
+            pairs = [(pk, other) for other in against for pk in shown if references[pk] != Reference.ORDINARY]
+    there = {frozenset(pair) for pair in pairs}
+    ends = [pk for pk in systems if references[pk] in ENDS]
+    return pairs + [
+        pair for pair in combinations(systems, 2)
+        if set(pair) & set(ends) and frozenset(pair) in planned and frozenset(pair) not in there
+    ]  # fmt: skip
+
+
+def drawn_pairs(pairs: Sequence[Pair], m: int, pool: Pool, rng: Random, *, is_once: bool = False) -> list[DrawnItem]:
+    """A pair of each of m prompts. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
+    drawn again; ``is_once``: never again, and the last batch may be shorter. Raises PoolSpent."""
+    if not pairs:
+        raise PoolSpent(*_no_pair(len(pool.systems)))
+    drawn = []
+    for prompt in pool.prompts[:m]:
+        place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
+        if is_once and turn >= len(pairs):
+            continue
+        pair = pairs[(place + turn) % len(pairs)]
+        drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
+    if m and not drawn:
+        raise PoolSpent(
+            "each pair of each prompt has been drawn once, and the labelling strategy draws none twice", "target_n"
+        )
+    return drawn
+
+
+def _no_pair(n: int) -> tuple[str, str]:
+    """Why these systems make no pair, and the part of the study where that is changed."""
+    if n < 2:
+        return f"two systems are needed to make a pair and there {'is 1' if n == 1 else 'are none'}", "systems"
+    return "none of the pairs that the section shows is made of these systems", "contrasts"
+
+
+def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is missing or wrong in the pairs of a section."""
+    study = section.study
+    if section.m < 1:
+        yield Problem("Annotators must see at least one pair.", "m")
+    systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+    pairs = {frozenset(pair) for pair in pairs_shown(section, settings, systems)}
+    if len(systems) < 2:
+        yield Problem(
+            f"Two systems are needed to be shown side by side, and the study has {len(systems) or 'none'}. Add a system and import its outputs.",
+            "systems",
+        )
+    elif not pairs:
+        missing = {
+            "chosen": "No pair is chosen: plan a comparison of two systems, or let the section show all pairs.",
+            "reference": "No system is marked as the reference with which the others are shown: mark one under Systems, or let the section show all pairs.",
+        }
+        words = "No two systems are shown side by side: plan a comparison with a maximal or minimal reference, or add a system."
+        yield Problem(missing.get(settings["pairs"], words), "contrasts")
+    for name in unknown_names(study, settings["order"]):
+        yield Problem(f"The order of the systems names {name}, which is none of the study's.", "settings")
+    planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
+    for contrast in planned:
+        if contrast.section_id in (None, section.pk) and frozenset((contrast.x_id, contrast.y_id)) not in pairs:
+            yield Problem(f"{contrast} is planned, but its pair is not shown here.", "contrasts")
+    wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
+    if wrong:
+        yield Problem(f"{wrong} ready-made items do not hold two outputs.", "batches")
+
+
+def pair_key(x: str, y: str) -> str:
+    """The names of both systems, as claims (``analysis.data.claims``) name the pair that an item shows."""
+    return "\x1f".join(sorted((x, y)))

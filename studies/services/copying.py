@@ -1,0 +1,186 @@
+"""Clones of studies, and the end of a draft that nobody wants."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db import models, transaction
+
+from studies import access, audit
+from studies.access import Action, check
+from studies.models import (
+    TEST_NUMBERS,
+    Arm,
+    ArmSystem,
+    Batch,
+    Contrast,
+    ExclusionRule,
+    Expected,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Prompt,
+    Question,
+    Section,
+    SectionArm,
+    Study,
+    System,
+    new_seed,
+)
+
+from . import lifecycle
+from .steps import is_time_for
+
+# Run before a draft is deleted: other apps remove what hangs on it. Filled in their ready().
+before_delete: list[Callable[[Study], None]] = []
+
+_NOT_COPIED = {
+    "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
+    "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at", "title",
+}  # fmt: skip
+
+Ids = dict[int, int]
+
+
+def _columns(row: models.Model, without: Iterable[str]) -> dict[str, Any]:
+    return {
+        field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if field.name not in without
+    }
+
+
+def _copied(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
+    """Copy rows in bulk; each link's ids are mapped, or replaced by one. Gives new ids by old ones."""
+    rows = list(rows)
+    if not rows:
+        return {}
+    model = type(rows[0])
+    made = []
+    for row in rows:
+        columns = _columns(row, {"id", *links})
+        for name, ids in links.items():
+            old = getattr(row, f"{name}_id")
+            columns[f"{name}_id"] = ids if isinstance(ids, int) else (ids[old] if old is not None else None)
+        made.append(model(**columns))
+    model.objects.bulk_create(made, batch_size=500)
+    return {old.pk: new.pk for old, new in zip(rows, made, strict=True)}
+
+
+@transaction.atomic
+def clone(study: Study, by, title: str = "") -> Study:
+    """A new draft with the same design, a new seed and no people. It keeps its origin's people out.
+
+    Drawn batches are not copied, ready-made ones are, with items made by hand and their expected answers.
+    """
+    check(by, Action.CLONE, study)
+    copy = Study.objects.create(
+        **_columns(study, _NOT_COPIED),
+        title=(title or f"Copy of {study.title}")[:200],
+        seed=new_seed(),
+        owner=by,
+        clone_of=study,
+        keeps_origin_out=True,
+    )
+    access.make_owner(copy, by)
+    systems = _copied(study.systems.all(), study=copy.pk)
+    arms = _copied(study.arms.all(), study=copy.pk)
+    _copied(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)
+    sections = _copied_sections(study, copy)
+    _copied(SectionArm.objects.filter(section__study=study), section=sections, arm=arms)
+    questions = _copied(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
+    _copied(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
+    _copied(study.exclusion_rules.all(), study=copy.pk)
+    prompts = _copied(study.prompts.all(), study=copy.pk)
+    outputs = _copied(Output.objects.filter(system__study=study).order_by("pk"), system=systems, prompt=prompts)
+    _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs)
+    audit.record("clone", study=study, by=by, clone=str(copy.code))
+    copy.refresh_from_db()
+    return copy
+
+
+def _copied_sections(study: Study, copy: Study) -> Ids:
+    rows = list(study.sections.order_by("position"))
+    sections = _copied([_without_reuse(row) for row in rows], study=copy.pk)
+    reusing = [row for row in rows if row.reuses_id]
+    made = {row.pk: row for row in copy.sections.filter(pk__in=[sections[row.pk] for row in reusing])}
+    for row in reusing:
+        made[sections[row.pk]].reuses_id = sections[row.reuses_id]
+    Section.objects.bulk_update(made.values(), ["reuses"])
+    return sections
+
+
+def _without_reuse(row: Section) -> Section:
+    return Section(id=row.pk, **_columns(row, {"id", "reuses"}))
+
+
+def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
+    batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
+    by_hand = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
+    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=TEST_NUMBERS)
+    rows = list(kept.distinct())
+    for row in rows:
+        row.settled_at = None
+    items = _renewed_items(rows, copy, sections, prompts, outputs)
+    exposures = _copied(Exposure.objects.filter(item__in=list(items)), item=items, output=outputs)
+    _copied(Expected.objects.filter(item__in=list(items)), item=items, question=questions, exposure=exposures)
+    ready = list(batches)
+    for batch in ready:
+        batch.claimed = 0
+    numbers = _copied(ready, study=copy.pk, arm=arms, copy_of={batch.copy_of_id: None for batch in ready})
+    _copied(Placement.objects.filter(batch__in=list(numbers)), batch=numbers, item=items)
+
+
+def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
+    """Items name their content by ids of prompts and outputs, which are new here."""
+    from studies.design.draw import content_of
+
+    shown: dict[int, list[int]] = {row.pk: [] for row in rows}
+    for item, output in Exposure.objects.filter(item__in=list(shown)).values_list("item_id", "output_id"):
+        shown[item].append(outputs[output])
+    for row in rows:
+        row.content = content_of(prompts[row.prompt_id], shown[row.pk], row.kind)
+    retired = {row.retired_in_id: None for row in rows}
+    return _copied(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
+
+
+def delete_draft(study: Study, by) -> str:
+    """Delete a draft of which nothing is on record; archive it otherwise. Gives "deleted" or "archived"."""
+    check(by, Action.ARCHIVE, study)
+    with transaction.atomic():
+        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        if not is_time_for("delete draft", study):
+            raise lifecycle.NotNow("Only a draft can be deleted. Close this study and archive it instead.")
+        if study.audit_events.exists() or study.clones.exists():
+            if not study.archived_at:
+                lifecycle.archive(study, by)
+            return "archived"
+        for clear in [*lifecycle.before_launch, *before_delete]:
+            clear(study)
+        _delete_design(study)
+        title = study.title
+        study.delete()
+        audit.record("delete draft", by=by, title=title)
+    return "deleted"
+
+
+def _delete_design(study: Study) -> None:
+    study.sections.update(reuses=None)
+    rows = [
+        Placement.objects.filter(batch__study=study), Batch.objects.filter(study=study).exclude(copy_of=None),
+        Batch.objects.filter(study=study), Expected.objects.filter(item__study=study),
+        Exposure.objects.filter(item__study=study), Item.objects.filter(study=study),
+        Output.objects.filter(system__study=study), Prompt.objects.filter(study=study), Contrast.objects.filter(study=study),
+        Question.objects.filter(section__study=study), SectionArm.objects.filter(section__study=study),
+        Section.objects.filter(study=study), ArmSystem.objects.filter(arm__study=study), Arm.objects.filter(study=study),
+        ExclusionRule.objects.filter(study=study), System.objects.filter(study=study), study.jobs.exclude(state="running"),
+    ]  # fmt: skip
+    for queryset in rows:
+        queryset.delete()
+
+
+def restore(study: Study, by) -> None:
+    """Bring an archived study back into the lists."""
+    check(by, Action.ARCHIVE, study)
+    with transaction.atomic():
+        if not Study.objects.filter(pk=study.pk, archived_at__isnull=False).update(archived_at=None):
+            raise lifecycle.NotNow("The study is not archived: it is in the list already.")
+        audit.record("restore", study=study, by=by)

@@ -1,0 +1,109 @@
+"""Directed questions about pairs of systems, written for the researcher: both directions, and the contrasts they test."""
+
+from collections.abc import Iterable
+from itertools import combinations, pairwise
+
+from django.db.models import Max
+from django.utils.text import slugify
+
+from studies.design.definition import settings_data
+from studies.models import Contrast, Question, Section, System
+from studies.protocols import REGISTRY
+from studies.protocols.base.pairs import in_order
+
+from . import drafts
+
+Pair = tuple[System, System]
+CHOICES = {
+    "neighbours": "neighbouring systems, in the order given below",
+    "all": "all pairs",
+    "planned": "the pairs of the planned comparisons",
+}
+TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
+
+
+def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
+    """Pairs (x, y) of the section's study by one of CHOICES, each once. ``order``: names, one a line, those not named behind by name."""
+    if which == "planned":
+        planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
+        once = {frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _is_of(one, section)}
+        return list(reversed(once.values()))
+    by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.ENDS)}
+    systems = [by_id[pk] for pk in in_order({pk: system.name for pk, system in by_id.items()}, order)]
+    return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
+
+
+def _is_of(contrast: Contrast, section: Section) -> bool:
+    return contrast.section_id in (None, section.pk)
+
+
+def asks_both(section: Section) -> bool:
+    """Whether the section's settings want both directions of a pair."""
+    return settings_data(REGISTRY[section.protocol], section.settings).get("naming") == "both"
+
+
+def default_text(section: Section) -> str:
+    """Words to begin with, with the section's own noun."""
+    return TEXT.format(noun=settings_data(REGISTRY[section.protocol], section.settings).get("noun") or "writer")
+
+
+def write_questions(
+    section: Section,
+    pairs: Iterable[Pair],
+    text: str,
+    *,
+    by,
+    criterion: str = "",
+    both: bool | None = None,
+    plans: bool = False,
+) -> tuple[int, int]:
+    """Write the questions that are missing for these pairs, and (``plans``) the contrasts that are. Gives both counts.
+
+    A question is the same when x, y and criterion are; a contrast also when it stands reversed.
+    """
+    pairs = list(pairs)
+    both = asks_both(section) if both is None else both
+    with drafts.editing(section.study_id, by) as study:
+        asked = _write_questions(section, pairs, text, criterion, both)
+        planned = _write_contrasts(section, pairs, criterion) if plans else 0
+        if asked or planned:
+            drafts.edited(study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned)
+    return asked, planned
+
+
+def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: str, both: bool) -> int:
+    directed = [pair for x, y in pairs for pair in ([(x, y), (y, x)] if both else [(x, y)])]
+    there = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
+    keys = set(section.questions.values_list("key", flat=True))
+    position = section.questions.aggregate(last=Max("position"))["last"] or 0
+    questions = []
+    for x, y in directed:
+        if (x.pk, y.pk, criterion) in there:
+            continue
+        position += 1
+        questions.append(
+            Question(
+                section=section, position=position, key=_free_key(x, y, criterion, keys), x=x, y=y, text=text,
+                criterion=criterion, scale={"kind": "percent"},
+            )
+        )  # fmt: skip
+    Question.objects.bulk_create(questions)
+    return len(questions)
+
+
+def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int:
+    planned = section.study.contrasts.filter(x__isnull=False, criterion=criterion)
+    there = {frozenset((one.x_id, one.y_id)) for one in planned if _is_of(one, section)}
+    missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in there]
+    Contrast.objects.bulk_create(Contrast(study=section.study, x=x, y=y, criterion=criterion) for x, y in missing)
+    return len(missing)
+
+
+def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
+    stem = slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair"
+    number, key = 1, stem
+    while key in keys:
+        number += 1
+        key = f"{stem}-{number}"
+    keys.add(key)
+    return key

@@ -1,0 +1,28 @@
+"""In which state of a study each step of its life may be taken: the steps themselves and the buttons for them ask here."""
+
+from studies.models import Study
+
+State = Study.State
+OPEN = frozenset(Study.RUNNING)
+STATES = {
+    "launch": {State.DRAFT},
+    "pause": {State.LAUNCHED},
+    "resume": {State.PAUSED},
+    "draw more": OPEN,
+    "amend": OPEN,
+    "close": OPEN,
+    "unblind": OPEN | {State.CLOSING},
+    "clone": set(State),
+    "archive": {State.DRAFT, State.CLOSED},
+    "restore": {State.DRAFT, State.CLOSED},
+    "delete draft": {State.DRAFT},
+}
+
+
+def is_time_for(step: str, study: Study) -> bool:
+    """Whether the study, as it stands, can take this step."""
+    if step in ("clone", "delete draft"):
+        return study.state in STATES[step]
+    if bool(study.archived_at) != (step == "restore"):
+        return False
+    return study.state in STATES[step] and not (step == "unblind" and study.unblinded_at)

@@ -1,0 +1,228 @@
+"""A zip with one table and the images that it names, read without unpacking anything to disk.
+
+Everything is decided from the directory of the archive before a member is opened: how many there are, how large they
+will be, what they are called. Names are only ever looked up, never used as paths.
+"""
+
+import re
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import BinaryIO
+
+from .images import MAX_BYTES as MAX_IMAGE_BYTES
+from .lines import Unreadable
+from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Limits, Problems, Rows, read_rows
+from .texts import name_key
+
+IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+TABLE_EXTENSIONS = tuple(each for each in CSV_EXTENSIONS + JSON_EXTENSIONS if each != ".txt")
+
+_LEFT_BY_SYSTEMS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:\.DS_Store|Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+_END, _LOCATOR_64, _TABLE_ENTRY = b"PK\x05\x06", b"PK\x06\x07", 1024
+# Below this size a member may be as repetitive as it likes: the total bounds what many of them hold.
+_RATIO_APPLIES_FROM = 1024 * 1024
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True)
+class ZipLimits:
+    """How much one archive may hold, packed and unpacked."""
+
+    members: int = 2_000
+    bytes: int = 500 * 1024 * 1024
+    ratio: int = 100
+
+
+class MemberMissing(ValueError):
+    """An image that the table names and the archive does not give; the message says why."""
+
+
+class Archive:
+    """The rows of the archive's table and its images; use it in `with`, or close it."""
+
+    def __init__(self, rows: Rows, images: Collection[str], file: zipfile.ZipFile | None) -> None:
+        self.rows = rows
+        self.images = frozenset(images)
+        self._file = file
+        self._by_key = {name_key(name): name for name in self.images}
+
+    @property
+    def problems(self) -> Problems:
+        """Those of the archive and of its table, in one list."""
+        return self.rows.problems
+
+    def image(self, name: str) -> bytes:
+        """The bytes of an image by its path as the table gives it, or MemberMissing."""
+        wanted = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
+        member = self._by_key.get(name_key(wanted))
+        if self._file is None or member is None:
+            raise MemberMissing(f"the image “{name[:200]}” is not in the archive.")
+        if unicodedata.normalize("NFC", member) != wanted:
+            raise MemberMissing(f"the image “{name[:200]}” is not in the archive, but “{member}” is: write it so.")
+        try:
+            return self._file.read(member)
+        except _DAMAGE as error:
+            raise MemberMissing(f"the image “{name[:200]}” is damaged within the archive.") from error
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_zip(
+    filename: str,
+    source: bytes | BinaryIO,
+    *,
+    known: Collection[str] = (),
+    required: Collection[str] = (),
+    limits: Limits | None = None,
+    zip_limits: ZipLimits | None = None,
+) -> Archive:
+    """The table and the images of an archive; what is wrong is in `problems`, and an unsafe archive has no rows."""
+    zip_limits = zip_limits or ZipLimits()
+    problems = Problems()
+    stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
+    nothing = Rows((), iter(()), problems)
+    try:
+        file = _opened(filename, stream, zip_limits)
+    except Unreadable as refused:
+        problems.add(None, None, refused.text)
+        return Archive(nothing, (), None)
+    try:
+        tables, images = _members(file, zip_limits, problems)
+        if not problems and len(tables) != 1:
+            found = ", ".join(tables[:5]) or "none"
+            problems.add(None, None, f"The archive must hold exactly one table (CSV or JSON lines); found: {found}.")
+        if problems:
+            file.close()
+            return Archive(nothing, images, None)
+        table = _Member(file, tables[0])
+    except _DAMAGE:
+        file.close()
+        problems.add(None, None, f"“{filename}” is damaged.")
+        return Archive(nothing, (), None)
+    rows = read_rows(tables[0], table, known=known, required=required, limits=limits, problems=problems)
+    return Archive(rows, images, file)
+
+
+class _Member:
+    """A member as a stream whose damage is a problem of the table and no exception of the zip module."""
+
+    def __init__(self, file: zipfile.ZipFile, name: str) -> None:
+        self._stream = file.open(name)
+        self._name = name
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except _DAMAGE as error:
+            raise Unreadable(None, f"“{self._name}” is damaged within the archive.") from error
+
+
+def _opened(filename: str, stream: BinaryIO, limits: ZipLimits) -> zipfile.ZipFile:
+    _check_directory(filename, stream, limits)
+    try:
+        return zipfile.ZipFile(stream)
+    except _DAMAGE as error:
+        raise Unreadable(None, f"“{filename}” is not a zip archive, or is cut off.") from error
+
+
+def _check_directory(filename: str, stream: BinaryIO, limits: ZipLimits) -> None:
+    """The number of members and the size of the directory, before the zip module makes an object of each entry."""
+    size = stream.seek(0, 2)
+    if size > limits.bytes:
+        raise Unreadable(None, f"“{filename}” has {size:,} bytes, {limits.bytes:,} are allowed.")
+    stream.seek(max(0, size - 22 - 65_535 - 20))
+    tail = stream.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < 22:
+        raise Unreadable(None, f"“{filename}” is not a zip archive, or is cut off.")
+    # With the 64-bit directory these fields mean nothing; no archive within the limits needs it.
+    if _LOCATOR_64 in tail[max(0, at - 20) : at]:
+        raise Unreadable(None, f"“{filename}” uses the 64-bit zip format, which an archive of this size does not need.")
+    members, directory = struct.unpack_from("<HI", tail, at + 10)
+    if members > limits.members or directory > limits.members * _TABLE_ENTRY:
+        raise Unreadable(None, f"“{filename}” has {members:,} members, {limits.members:,} are allowed.")
+
+
+def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: Problems) -> tuple[list[str], list[str]]:
+    """The names of the tables and of the images; everything else in the archive is a problem."""
+    tables: list[str] = []
+    images: list[str] = []
+    seen: dict[str, str] = {}
+    infos = [each for each in file.infolist() if not each.is_dir() and not _LEFT_BY_SYSTEMS.search(each.filename)]
+    total = sum(each.file_size for each in infos)
+    if len(file.infolist()) > limits.members:
+        problems.add(None, None, f"The archive has {len(file.infolist()):,} members, {limits.members:,} are allowed.")
+    if total > limits.bytes:
+        problems.add(None, None, f"The archive holds {total:,} bytes when unpacked, {limits.bytes:,} are allowed.")
+    for info in infos:
+        name = info.orig_filename
+        fault = _fault(info, limits)
+        key = name_key(name)
+        if key in seen:
+            fault = fault or f"has the same name as “{seen[key]}” but for case or composition"
+        seen.setdefault(key, name)
+        suffix = PurePosixPath(name).suffix.lower()
+        if fault:
+            problems.add(None, None, f"“{_shown(name)}” in the archive {fault}.")
+        elif suffix in TABLE_EXTENSIONS:
+            tables.append(name)
+        elif suffix in IMAGE_EXTENSIONS:
+            images.append(name)
+        else:
+            problems.add(
+                None, None, f"“{_shown(name)}” in the archive is neither a table nor a PNG, JPEG, WebP or GIF."
+            )
+    return tables, images
+
+
+def _fault(info: zipfile.ZipInfo, limits: ZipLimits) -> str:
+    name = info.orig_filename
+    parts = name.split("/")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if not name.isprintable() or len(name) > 500:
+        return "has a name with invisible characters, or one that is too long"
+    if "\\" in name or re.match(r"[A-Za-z]:", name) or not {"", ".", ".."}.isdisjoint(parts):
+        return "has a path that leads out of the archive or is not plain: use names such as images/p01.png"
+    if kind and not stat.S_ISREG(kind):
+        return "is a link or a device, not a file" if not stat.S_ISLNK(kind) else "is a symbolic link, not a file"
+    if info.flag_bits & 0x1:
+        return "is encrypted"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is packed in an uncommon way: use ordinary (deflate) compression"
+    if info.file_size > _RATIO_APPLIES_FROM and info.file_size > limits.ratio * info.compress_size:
+        return f"grows more than {limits.ratio}-fold when unpacked"
+    if PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS and info.file_size > MAX_IMAGE_BYTES:
+        return f"has {info.file_size:,} bytes, {MAX_IMAGE_BYTES:,} are allowed for an image"
+    return ""
+
+
+def _shown(name: str) -> str:
+    return "".join(each if each.isprintable() else "\ufffd" for each in name[:200])
