@@ -10,9 +10,10 @@ import re
 import zipfile
 from pathlib import Path
 
+from tests import ROOT
 from tests.playing import at_home, timed
 
-DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 SYSTEMS = {"left_file_raw": "dalle-raw", "right_file_scrambled": "dalle-scrambled"}
 LEVELS = (1, 2, 4, 8)
 # What robots think that raw's chance is after m images: the paper prints a figure of it, and no numbers.

@@ -9,10 +9,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import ROOT
 from tests.papers.dynamic import DELTAS, FILES, KAPPA, RELEASED, TABLE_6, TABLE_7, confidence
 from tests.playing import at_home, timed
 
-DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 # The file's names of the columns.
 COLUMNS = {
     "annotator": "worker", "prompt_key": "pair_id", "shown:A": "model_a", "shown:B": "model_b", "chosen": "chosen_model",

@@ -10,9 +10,10 @@ import json
 import re
 from pathlib import Path
 
+from tests import ROOT
 from tests.playing import at_home, timed
 
-STORIES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "spa_stories.jsonl.gz"
+STORIES = ROOT.parent / "shared" / "data" / "spa_stories.jsonl.gz"
 WRITERS = {"A": "ada", "B": "babbage", "C": "curie", "D": "davinci", "E": "human"}
 # (x, y, expected, P[x > y], Likert delta): Table 1 of the paper.
 TABLE_1 = [

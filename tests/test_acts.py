@@ -4,7 +4,6 @@ A function of the code that writes into the log and is in no table, nor in the l
 """
 
 import ast
-from pathlib import Path
 
 import pytest
 from django.apps import apps
@@ -14,10 +13,9 @@ from django.http import Http404
 from studies.access import TABLE, Action, Role
 from studies.models import AuditEvent, Study, StudyMember
 from studies.services.lifecycle import NotNow
-from tests import acts_of_people, acts_of_studies, builders
+from tests import ROOT, acts_of_people, acts_of_studies, builders
 
 pytestmark = pytest.mark.django_db
-ROOT = Path(__file__).resolve().parent.parent
 ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
@@ -26,11 +24,11 @@ ELSEWHERE = {
     "annotators/settle:_top_up": "the site itself acts",
     "annotators/verdicts/decide:rejected_at_panel": "the panel acted",
     "analysis/watch:look": "the stopping rule acts",
-    "annotators/verdicts/decide:reject": "its evidence is long to make: tests/verdicts/test_decide.py; who may is tested here",
+    "annotators/verdicts/decide:reject": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
     "annotators/panels/orders:give": "the order of an act that has a line of its own, or none but this",
     "annotators/panels/orders:give_all": "the same of many",
-    "annotators/importing/run:import_answers": "freezes the draft too: tests/annotators/test_import_answers.py",
-    "analysis/tokens:revoke_token": "a token is its owner's: tests/analysis/test_tokens.py",
+    "annotators/importing/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
+    "analysis/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
 }
 
 

@@ -6,7 +6,6 @@ import shlex
 import sys
 import tomllib
 import types
-from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, get_commands, load_command_class
@@ -17,10 +16,10 @@ from analysis.report.build import code_version
 from heval_site.management import cli
 from heval_site.views import docs
 from studies.services.version import version
+from tests import ROOT
 from tests.accessibility import TAGS, violations
 from tools.reference import addresses, commands, data_model, environment, pages
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = docs.read_pages()
 FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Files that the examples tell a reader to write, or that only a server or a user has.

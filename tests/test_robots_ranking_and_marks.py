@@ -8,7 +8,8 @@ from studies.models import Study
 from studies.services import lifecycle
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
 from tests.robots import Robot, address, system_of
-from tests.studies.test_bundle import read_again, sha
+
+from .studies.imports.test_bundle import read_again, sha
 
 pytestmark = pytest.mark.django_db
 ORDER = {"gamma": 1, "alpha": 2, "beta": 2}  # the other two are equally good

@@ -13,8 +13,8 @@ import pytest
 from analysis.protocols import REGISTRY as ANALYSES
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.protocols import REGISTRY as PROTOCOLS
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("heval_site", "studies", "annotators", "analysis")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts

@@ -54,8 +54,9 @@ from studies.services import lifecycle
 from studies.stimuli.normalising import Preparation
 from tests import builders
 from tests.admin_pages import errors_of, forms_of, logged_in, press
-from tests.analysis.rest import api_of
 from tests.test_urls import addresses, filled, world  # noqa: F401 - a fixture
+
+from .analysis.api.rest import api_of
 
 pytestmark = pytest.mark.django_db
 

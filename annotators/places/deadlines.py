@@ -18,7 +18,7 @@ UNTIL_CLOSING = "The study has been closed. You can finish until {}."
 
 
 class State(StrEnum):
-    """What the database says about a place. A new member needs its words below, and its case in tests/annotators/test_places.py."""
+    """What the database says about a place. A new member needs its words below, and its case in tests/annotators/places/test_deadlines.py."""
 
     KEPT = "kept"
     OVER = "over"

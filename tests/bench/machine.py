@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 TICKS = os.sysconf("SC_CLK_TCK")
 # What this machine's user may have set must not reach a measurement.
 OURS = (

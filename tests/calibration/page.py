@@ -4,10 +4,10 @@ import io
 import json
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 RECORD = ROOT / "tests" / "golden" / "calibration.json"
 PAGE = ROOT / "templates" / "docs" / "explanation" / "what-you-may-rely-on.md"
 FIGURE = ROOT / "static" / "docs" / "what-you-may-rely-on.svg"

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-FOLDER = Path(__file__).resolve().parent.parent / "golden" / "site"
+from tests import ROOT
+
+FOLDER = ROOT / "tests" / "golden" / "site"
 SQLITE, POSTGRES = FOLDER / "sqlite.sql.xz", FOLDER / "postgres.sql.xz"
 SECRETS = {
     "SECRET_KEY": "secret-key-of-the-golden-site-" + "0123456789" * 4,

@@ -6,14 +6,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 STATIC = re.compile(r"{%\s*static\s+['\"]([^'\"]+)['\"]")
 
 

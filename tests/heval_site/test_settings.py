@@ -6,15 +6,14 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from heval_site.runtime import home
 from heval_site.runtime.pooled import Connection
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
 DEPLOYED = {
     "DATABASE_URL": "postgres://heval:secret@db:5432/heval",

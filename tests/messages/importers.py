@@ -22,7 +22,7 @@ from studies.stimuli.archives import ZipLimits, read_zip
 from studies.stimuli.declared import SettingsRefused
 from studies.stimuli.rows import Limits, read_rows
 from tests import builders
-from tests.studies.test_importers import BAD_FILES, HEAD, lines, long, table, wide, zipped
+from tests.studies.imports.test_importers import BAD_FILES, HEAD, lines, long, table, wide, zipped
 
 from .lines import FILE, NOTHING, Shown
 
@@ -385,7 +385,7 @@ RATED = "annotator,prompt_key,system,value\n"
 
 
 def image_file(name="img/a.png", rows=IMAGE, **more):
-    from tests.studies.test_media import png_with_size
+    from tests.studies.stimuli.test_images import png_with_size
 
     return zipped({"t.csv": table(rows), name: png_with_size(8, 8), **more})
 
@@ -775,7 +775,7 @@ def _surface():
 
 
 def _unused_image():
-    from tests.studies.test_media import png_with_size
+    from tests.studies.stimuli.test_images import png_with_size
 
     return file(image_file(**{"b.png": png_with_size(8, 8)}), "t.zip")()
 

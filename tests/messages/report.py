@@ -12,7 +12,7 @@ from studies import audit
 from studies.models import Study
 from studies.services import lifecycle
 from tests import builders
-from tests.analysis.answers import answer
+from tests.analysis.protocols.answers import answer
 
 from .lines import NOTHING, Shown
 

@@ -22,7 +22,7 @@ from studies.models import Arm, Batch, Output, Study
 from studies.services import lifecycle
 from tests import builders, players
 from tests.admin_pages import logged_in, study_url
-from tests.analysis.answers import answer
+from tests.analysis.protocols.answers import answer
 
 pytestmark = pytest.mark.django_db
 

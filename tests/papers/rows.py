@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 # The real labels lie beside the project and are no part of it.
 SHARED = ROOT.parent / "shared" / "data"
 # The half-width of a 99 % interval in standard errors: the level of the intervals that the papers print.

@@ -10,7 +10,7 @@ from annotators.places import settle
 from annotators.places.exclude import exclude
 from studies.models import Batch, Item, Question, Study
 from studies.services import lifecycle
-from tests.analysis.test_watch import look
+from tests.analysis.report.test_watch import look
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 from tests.players import choosing, claimed, many, submitted
 

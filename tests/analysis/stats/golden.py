@@ -1,10 +1,11 @@
 """Reference numbers, each file headed by where they come from."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "golden"
+from tests import ROOT
+
+FOLDER = ROOT / "tests" / "golden"
 
 
 def golden(name: str) -> dict[str, Any]:

@@ -8,13 +8,12 @@ import inspect
 import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import analysis.stats
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats."))
 PUBLIC = [name for name in MODULES if "._" not in name]
 SOURCES = sorted((ROOT / "analysis" / "stats").rglob("*.py"))

@@ -1,0 +1,149 @@
+"""Frames: one query, one order, numbers in 0..1, and no row that can stop them."""
+
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from analysis.data.frames import assignments_frame, data_sha256, responses_frame
+from analysis.data.snapshot import snapshot
+from annotators.models import Assignment, Response
+from annotators.participation.withdraw import withdraw
+from tests.analysis.protocols.answers import answer
+from tests.builders import spa_study
+from tests.players import submitted
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+
+@pytest.fixture
+def study():
+    return spa_study(target_n=4)
+
+
+def test_an_answer_keeps_its_meaning_and_lies_in_0_to_1(study):
+    assignment = submitted(study, "a", comment="thank you")
+    frame = responses_frame(study).rows
+    assert len(frame) == Response.objects.filter(assignment=assignment).count()
+    for stored in Response.objects.filter(assignment=assignment).select_related(
+        "question__x", "exposure__output__system"
+    ):
+        row = frame[frame["slot"] == stored.slot].iloc[0]
+        assert row["question"] == stored.question.key and row["label"] == stored.label
+        if stored.question.x_id:
+            assert (row["x"], row["y"]) == (stored.question.x.name, stored.question.y.name)
+            assert row["value"] == pytest.approx(float(stored.value) / 100)
+        if stored.exposure_id:
+            assert row["system"] == stored.exposure.output.system.name
+            assert row["value"] == pytest.approx((float(stored.value) - 1) / 4)
+    assert frame.loc[frame["question"] == "comment", "text"].tolist() == ["thank you"]
+    assert frame["value"].dropna().between(0, 1).all()
+
+
+def test_asked_first_is_the_direction_that_stood_first(study):
+    submitted(study, "a")
+    frame = responses_frame(study).rows
+    directed = frame[frame["x"].notna()]
+    for _, row in directed.iterrows():
+        reverse = directed[(directed["x"] == row["y"]) & (directed["y"] == row["x"])].iloc[0]
+        assert row["asked_first"] == (row["position"] < reverse["position"])
+    assert frame.loc[frame["x"].isna(), "asked_first"].isna().all()
+    first = directed.sort_values("position").iloc[0]
+    assert assignments_frame(study).rows["first_asked"].tolist() == [first["question"]]
+
+
+def test_a_frame_is_one_query_for_its_rows_whatever_their_number(study):
+    def queries():
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
+            responses_frame(study)
+            assignments_frame(study)
+        return len(seen)
+
+    submitted(study, "a")
+    before = queries()
+    submitted(study, "b")
+    submitted(study, "c")
+    assert queries() == before <= 5
+
+
+def test_the_hash_depends_on_answers_and_not_on_row_numbers(study):
+    answer(study, 3, percent=lambda person, x, y: 60 + person)
+    frame = responses_frame(study).rows
+    shuffled = frame.sample(frac=1, random_state=3)
+    renumbered = frame.assign(id=frame["id"] + 1000, assignment=frame["assignment"] + 7)
+    assert data_sha256(shuffled) == data_sha256(renumbered) == data_sha256(frame)
+    changed = frame.copy()
+    changed.loc[0, "choice"] = "other"
+    assert data_sha256(changed) != data_sha256(frame)
+
+
+def test_only_the_origins_asked_for_are_there(study):
+    answer(study, 1)
+    answer(study, 2, origin="robot")
+    assert responses_frame(study).rows["assignment"].nunique() == 1
+    assert responses_frame(study, ("robot", "live")).rows["assignment"].nunique() == 3
+    with pytest.raises(ValueError, match="origins: 'android'"):
+        responses_frame(study, ("android",))
+
+
+def test_who_withdrew_is_left_out_and_counted(study):
+    submitted(study, "a")
+    withdraw(submitted(study, "b"))
+    assert responses_frame(study).rows["annotator"].nunique() == 1
+    frame = assignments_frame(study)
+    assert len(frame.rows) == 1 and frame.n_withdrawn == 1
+
+
+def test_annotators_have_another_name_in_each_study(study):
+    other = spa_study(target_n=2)
+    submitted(study, "a")
+    submitted(other, "a")
+    first, second = responses_frame(study).rows["annotator"], responses_frame(other).rows["annotator"]
+    assert Assignment.objects.values("annotator").distinct().count() == 1
+    assert not set(first) & set(second)
+
+
+def poison(column, value):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE annotators_response SET {column} = {value} WHERE id = (SELECT min(id) FROM annotators_response WHERE value IS NOT NULL)"
+        )
+
+
+HOSTILE = [
+    ("value", "9e999"), ("value", "-9e999"), ("value", "'abc'"), ("value", "'NaN'"), ("value", "101"), ("value", "-1"),
+    ("value", "''"), ("value", "x'ff00fe'"), ("received_at", "'yesterday'"), ("received_at", "'9999-99-99 99:99'"), ("received_at", "''"),
+    ("text", "x'fffe41'"), ("text", "replace(hex(zeroblob(500000)), '0', 'é')"), ("choice", "x'c328'"), ("label", "'‮⁦'"),
+]  # fmt: skip
+
+
+@pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
+@pytest.mark.parametrize(("column", "value"), HOSTILE)
+def test_a_hostile_value_loses_its_row_alone(study, column, value):
+    answer(study, 2, percent=lambda person, x, y: 60)
+    whole = responses_frame(study).rows
+    poison(column, value)
+    with snapshot():
+        read = responses_frame(study)
+        frame = read.rows
+        data_sha256(frame)
+    assert len(frame) == len(whole)
+    lost = int(frame["value"].isna().sum() - whole["value"].isna().sum())
+    assert lost == (1 if column == "value" else 0)
+    if column in ("value", "received_at"):
+        assert [problem["column"] for problem in read.problems] == [column]
+
+
+def test_an_answer_to_another_studys_question_is_listed_and_left_out(study):
+    answer(study, 2)
+    other = spa_study(target_n=2)
+    foreign = other.sections.get(protocol="spa").questions.first()
+    Response.objects.bulk_create(
+        [Response(assignment=study.assignments.first(), question=foreign, slot="s9.q9", value=Decimal(40))]
+    )
+    read = responses_frame(study)
+    assert "s9.q9" not in set(read.rows["slot"])
+    assert len(read.problems) == 1 and "this study does not have" in read.problems[0]["text"]

@@ -1,0 +1,119 @@
+"""The archive: everything of a study in one zip, the same every time."""
+
+import io
+import json
+import zipfile
+from hashlib import sha256
+
+import pytest
+from django.core.management import call_command
+
+from analysis.data.exports import BLOCKS
+from analysis.data.flat import Selection, assignment_name
+from analysis.report.archive import archive_blocks
+from annotators.models import Assignment
+from studies.models import Study
+from tests.analysis.api.rest import analysis_of, api_of, body_of, closed_study, unguarded
+from tests.builders import draft_study, user
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def study(db):
+    study = closed_study(user("owner"), 2)
+    analysis_of(study, origins=["live"])
+    return study
+
+
+def archive_of(study) -> bytes:
+    return b"".join(archive_blocks(study))
+
+
+def test_it_holds_design_data_results_figures_codebook_and_readme(study):
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    assert archive.testzip() is None
+    assert archive.namelist() == [
+        "design.json", "design-versions/1.json", "codebook.json", "codebook.md", "stimuli/prompts.jsonl", "stimuli/outputs.jsonl",
+        "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "items.jsonl", "items.csv",
+        "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
+    ]  # fmt: skip
+    assert archive.read("design.json").decode() == study.designs.get().canonical
+    assert archive.read("responses.csv") == b"".join(BLOCKS["csv"]("responses", Selection(study)))
+    assert archive.read("responses.jsonl") == b"".join(BLOCKS["jsonl"]("responses", Selection(study)))
+    assert json.loads(archive.read("analyses/1.json"))["result"] == {"estimate": 0.5}
+    assert archive.read("analyses/1/forest.pdf") == b"%PDF"
+    assert len(archive.read("stimuli/outputs.jsonl").splitlines()) == 36
+
+
+def test_the_readme_has_the_hash_of_every_other_file_and_the_version_of_the_code(study):
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    readme = archive.read("README.md").decode()
+    for name in archive.namelist()[:-1]:
+        data = archive.read(name)
+        assert f"| {name} | {len(data)} | {sha256(data).hexdigest()} |" in readme
+    assert study.designs.get().sha256 in readme
+    assert "Made by" in readme and "+src." in readme
+
+
+def test_two_archives_of_one_study_have_the_same_bytes(study, tmp_path):
+    first = archive_of(study)
+    assert archive_of(study) == first
+    assert body_of(api_of(study.owner).get(f"studies/{study.code}/archive/")) == first
+    call_command("export", str(study.code), format="archive", output=str(tmp_path / "a.zip"))
+    assert (tmp_path / "a.zip").read_bytes() == first
+
+
+def test_it_holds_the_answers_that_its_analyses_were_made_from(study):
+    robot = Assignment.objects.order_by("pk").first()
+    Assignment.objects.filter(pk=robot.pk).update(origin="robot")
+    without = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    analysis_of(study, origins=["robot"])
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    for table in ("responses.csv", "assignments.csv"):
+        assert b",robot," in archive.read(table) and b",robot," not in without.read(table)
+        assert b",live," in archive.read(table)
+    assert "Origins live, robot and imported" in archive.read("README.md").decode()
+    assert "Origins live and imported" in without.read("README.md").decode()
+
+
+def test_another_answer_makes_another_archive(study):
+    before = archive_of(study)
+    Assignment.objects.filter(pk=Assignment.objects.first().pk).update(is_late=False, trust="keyed")
+    assert archive_of(study) != before
+
+
+def test_it_names_nobody_and_leaves_out_who_withdrew(study):
+    gone = Assignment.objects.order_by("pk").first()
+    Assignment.objects.filter(pk=gone.pk).update(withdrawn_at=gone.submitted_at)
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    everything = b"".join(archive.read(name) for name in archive.namelist()).decode("utf-8", "replace")
+    for assignment in Assignment.objects.select_related("annotator"):
+        assert assignment.code not in everything
+        assert assignment.annotator.external_id not in everything
+    assert len(archive.read("responses.jsonl").splitlines()) == 10
+    assert len(archive.read("assignments.jsonl").splitlines()) == 2
+    assert assignment_name(gone.code).encode() not in archive.read("assignments.csv")
+
+
+def test_a_design_that_was_changed_behind_the_guards_is_said_in_the_readme(study):
+    with unguarded() as cursor:
+        cursor.execute("UPDATE studies_study SET consent = 'other' WHERE id = %s", [study.pk])
+    readme = zipfile.ZipFile(io.BytesIO(archive_of(study))).read("README.md").decode()
+    assert "Warning: The design in the database" in readme
+
+
+def test_a_figure_with_a_hostile_name_stays_in_its_folder(study):
+    from analysis.models import AnalysisRun, Figure
+
+    Figure.objects.create(run=AnalysisRun.objects.get(), name="../../etc/passwd", svg="<svg/>", pdf=b"x")
+    names = zipfile.ZipFile(io.BytesIO(archive_of(study))).namelist()
+    assert "analyses/1/------etc-passwd.svg" in names
+    assert not any(".." in name for name in names)
+
+
+def test_a_draft_has_an_archive_without_answers(db):
+    study = draft_study(owner=user("owner"))
+    archive = zipfile.ZipFile(io.BytesIO(archive_of(study)))
+    assert len(archive.read("responses.csv").splitlines()) == 1
+    assert json.loads(archive.read("design.json"))["study"]["title"] == Study.objects.get().title

@@ -1,0 +1,336 @@
+"""Report pages: who may see them, what they print, and that nothing stored can break them."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from analysis.models import AnalysisRun
+from analysis.report.runs import run_analysis
+from annotators.models import Assignment
+from studies.models import Job, Study, StudyMember
+from studies.services import jobs, lifecycle
+from tests import ROOT
+from tests.analysis.protocols.answers import answer
+from tests.builders import launched, spa_draft, spa_study, user
+
+pytestmark = pytest.mark.django_db
+QUICK = {"resamples": 199}
+FORM = {"origins": ["live"], "level": "0.95", "resamples": "199", "star_scheme": "10/5/1"}
+
+
+def finished(owner, n=12, **options):
+    study = spa_study(owner, target_n=12, **options)
+    answer(
+        study,
+        n,
+        percent=lambda person, x, y: 70 + person if x > y else 35,
+        rating=lambda person, system: 1 + (person + len(system)) % 5,
+    )
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+@pytest.fixture
+def owner():
+    return user()
+
+
+@pytest.fixture
+def study(owner):
+    return finished(owner)
+
+
+def member(study, name, role):
+    one = user(name)
+    StudyMember.objects.create(study=study, user=one, role=role)
+    return one
+
+
+def address(name, study, *rest):
+    return reverse(name, args=[study.code, *rest])
+
+
+def test_who_may_look_and_who_may_run(client, study, owner):
+    run_analysis(study, QUICK, owner)
+    pages = [
+        address("share", study), address("analyses", study), address("analysis", study, 1), address("analysis_result", study, 1),
+        address("analysis_table", study, 1, "table1", "csv"), address("analysis_figure", study, 1, "forest", "svg"),
+    ]  # fmt: skip
+    for page in pages:
+        assert client.get(page).status_code == 302, "anonymous people are sent to log in"
+    expected = {"viewer": (200, 403), "editor": (200, 302), "coder": (403, 403), "": (404, 404)}
+    for role, (look, run) in expected.items():
+        client.force_login(member(study, f"a {role}", role) if role else user("stranger"))
+        assert {client.get(page).status_code for page in pages} == {look}, role
+        assert client.post(address("analyse", study), FORM).status_code == run, role
+    assert client.get(address("analyse", study)).status_code == 405
+
+
+EXPORTS = [f"api-export-{table}.{form}" for table in ("responses", "assignments") for form in ("csv", "jsonl")]
+EXPORTS += ["api-codebook", "api-codebook-page"]
+
+
+def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
+    settings.SITE_URL = "https://eval.example.org"
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    response = client.get(address("share", study))
+    page = response.content.decode()
+    assert "Content-Disposition" not in response.headers and study.designs.get().sha256 in page
+    assert f'value="https://eval.example.org{address("analysis", study, 1)}"' in page
+    for name in ("bundle", "api-archive"):
+        assert f'href="{address(name, study)}" download' in page
+        download = client.get(address(name, study))
+        assert "attachment" in download.headers["Content-Disposition"]
+        assert download.getvalue()  # read to its end, it gives back its place
+    for name in EXPORTS:
+        assert f'href="{address(name, study)}" download' in page
+        assert client.get(address(name, study)).getvalue()
+    home = client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
+    assert f'<a href="{address("share", study)}">Share</a>' in home
+
+
+def test_no_archive_is_offered_while_the_study_is_blind(client, owner):
+    study = spa_study(owner, target_n=2)
+    client.force_login(owner)
+    page = client.get(address("share", study)).content.decode()
+    assert "still collects" in page and address("api-archive", study) not in page
+    hidden = {name for name in EXPORTS if address(name, study) not in page}
+    assert hidden == {"api-export-responses.csv", "api-export-responses.jsonl"}
+    assert address("bundle", study) in page and "No analysis has been run yet" in page
+
+
+@pytest.mark.parametrize(
+    ("origins", "is_theirs"), [(("robot",), True), (("robot", "live"), False), (("robot", "imported"), False)]
+)
+def test_where_robots_alone_answered_the_files_hold_what_they_said(client, study, owner, origins, is_theirs):
+    Assignment.objects.filter(study=study).update(origin="robot")
+    first = Assignment.objects.filter(study=study).first()
+    Assignment.objects.filter(pk=first.pk).update(origin=origins[-1])
+    client.force_login(owner)
+    page = client.get(address("share", study)).content.decode()
+    assert ("Nobody but robots" in page, "Robots, and people who withdrew" in page) == (is_theirs, not is_theirs)
+    for name in EXPORTS:
+        (link,) = re.findall(rf'href="({address(name, study)}[^"]*)" download', page)
+        assert link.endswith("?origin=robot") == (is_theirs and "items" not in name and "codebook" not in name)
+        rows = client.get(link).getvalue()
+        if name == "api-export-assignments.csv":
+            assert len(rows.splitlines()) == 1 + (12 if is_theirs else 1)
+
+
+def test_the_form_says_whose_answers_there_are(client, study, owner):
+    Assignment.objects.filter(pk=Assignment.objects.filter(study=study).first().pk).update(origin="robot")
+    client.force_login(owner)
+    page = " ".join(client.get(address("analyses", study)).content.decode().split())
+    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted and not withdrawn</span>', page)
+    assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
+
+
+def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study, owner):
+    client.force_login(owner)
+    for _ in range(2):
+        answered = client.post(address("analyse", study), FORM | {"token": "abc123"})
+    job = Job.objects.get(kind="analyse")
+    assert answered.url == address("analysis_progress", study, job.code)
+    waiting = client.get(answered.url)
+    assert waiting["Refresh"] == "2" and b"<progress" in waiting.content
+    assert "Refresh" not in client.get(answered.url + "?still").headers
+    jobs.run(job.pk)
+    assert client.get(answered.url).url == address("analysis", study, 1)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    run = AnalysisRun.objects.get()
+    for printed in (
+        run.result_sha256,
+        run.responses_sha256,
+        run.design_sha256s[0],
+        run.code_version,
+        run.seed,
+        "by researcher",
+    ):
+        assert printed in page, printed
+    assert "beta was preferred to alpha." in page and page.index("What was found") < page.index("Everything else")
+
+
+def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, study, owner):
+    client.force_login(owner)
+    client.post(address("analyse", study), FORM)
+    job = Job.objects.get(kind="analyse")
+    page = address("analysis_progress", study, job.code)
+    assert "was cancelled" in client.post(page, follow=True).content.decode()
+    failed = jobs.submit("analyse", study=study, parameters={"level": 9})
+    jobs.run(failed.pk)
+    assert (
+        "level: 9 is no confidence level"
+        in client.get(address("analysis_progress", study, failed.code)).content.decode()
+    )
+
+
+def test_a_wrong_form_is_shown_again_with_the_field_named(client, study, owner):
+    client.force_login(owner)
+    answered = client.post(address("analyse", study), FORM | {"resamples": "7"})
+    assert answered.status_code == 400 and "Resamples:" in answered.content.decode()
+    assert not Job.objects.exists()
+
+
+def test_files_print_the_same_numbers_as_the_result(client, study, owner):
+    run = run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    for table in run.result["tables"]:
+        rows = list(
+            csv.DictReader(
+                io.StringIO(client.get(address("analysis_table", study, 1, table["name"], "csv")).content.decode())
+            )
+        )
+        assert len(rows) == len(table["rows"])
+        assert client.get(address("analysis_table", study, 1, table["name"], "json")).json() == table
+        latex = client.get(address("analysis_table", study, 1, table["name"], "tex")).content.decode()
+        assert latex.count(r"\\") >= len(rows) + 1 and r"\toprule" in latex and r"\end{table}" in latex
+    table = next(one for one in run.result["tables"] if one["name"] == "table1")
+    first = next(
+        csv.DictReader(io.StringIO(client.get(address("analysis_table", study, 1, "table1", "csv")).content.decode()))
+    )
+    assert (
+        float(first["p_xy"]) == table["rows"][0]["p_xy"]
+        and float(first["p_xy_interval_low"]) == table["rows"][0]["p_xy_interval"][0]
+    )
+    whole = client.get(address("analysis_result", study, 1))
+    assert json.loads(whole.content) == run.result
+    assert client.get(address("analysis_figure", study, 1, "forest", "pdf")).content.startswith(b"%PDF")
+    for wrong in (("table1", "exe"), ("nothing", "csv")):
+        assert client.get(address("analysis_table", study, 1, *wrong)).status_code == 404
+
+
+def test_hidden_outcomes_are_on_no_page_and_in_no_file(client, owner):
+    study = spa_study(owner, target_n=12)
+    answer(study, 6, percent=lambda person, x, y: 90 if x > y else 10)
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert "still collecting" in page and "preferred" not in page and "forest" not in page
+    assert json.loads(client.get(address("analysis_result", study, 1)).content)["blocks"] == []
+    assert client.get(address("analysis_table", study, 1, "table1", "csv")).status_code == 404
+
+
+def test_a_study_without_planned_comparisons_is_told_so(client, owner):
+    draft = spa_draft(owner=owner, target_n=2)
+    draft.contrasts.all().delete()
+    study = launched(draft, owner)
+    answer(study, 2, percent=lambda person, x, y: 50)
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
+    run_analysis(Study.objects.get(pk=study.pk), QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert "The study plans no comparison" in page and "could be estimated" not in page
+
+
+def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, owner):
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert '<th scope="col" class="number">Rank</th>' in page and '<th scope="row" class="number">1</th>' in page
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_hardly_anybody_gives_a_page(client, owner, n):
+    study = finished(owner, n=n)
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert ("Nothing can be said of" if n == 0 else "No test was possible") in page
+
+
+def test_withdrawals_since_then_are_told(client, study, owner):
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    assert "withdrawn since" not in client.get(address("analysis", study, 1)).content.decode()
+    assignment = study.assignments.first()
+    type(assignment).objects.filter(pk=assignment.pk).update(withdrawn_at=timezone.now())
+    assert (
+        "1 assignment was withdrawn since this analysis" in client.get(address("analysis", study, 1)).content.decode()
+    )
+
+
+def test_hostile_names_are_printed_and_never_run(client, owner):
+    study = finished(owner, systems=("<script>x</script>", '=HYPER("x")', "{{7*7}}\\input{x}%&_"))
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1)).content.decode()
+    assert "<script" not in page and "&lt;script&gt;" in page and "{{7*7}}" in page
+    svg = client.get(address("analysis_figure", study, 1, "forest", "svg")).content.decode()
+    assert "<script" not in svg
+    latex = client.get(address("analysis_table", study, 1, "table1", "tex")).content.decode()
+    assert r"\input" not in latex and r"\textbackslash{}input\{x\}\%\&\_" in latex
+    table = client.get(address("analysis_table", study, 1, "table1", "csv")).content.decode()
+    assert "'=HYPER" in table
+
+
+@pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
+def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
+    poison = [
+        "value = 9e999", "value = 'abc'", "received_at = 'yesterday'", "value = 1e300", "text = x'fffe41'",
+        "text = replace(hex(zeroblob(500000)), '0', 'é')", "slot = '\u202e\u2066'", "value = -1",
+    ]  # fmt: skip
+    with connection.cursor() as cursor:
+        for n, change in enumerate(poison):
+            cursor.execute(
+                f"UPDATE annotators_response SET {change} WHERE id = (SELECT id FROM annotators_response ORDER BY id LIMIT 1 OFFSET {n})"
+            )
+    run = run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    answered = client.get(address("analysis", study, 1))
+    assert answered.status_code == 200 and len(answered.content) < 500_000
+    page = answered.content.decode()
+    listed = [problem["text"] for problem in run.result["problems"]]
+    assert sum("outside" in text for text in listed) == 4, listed
+    assert any("yesterday" in text for text in listed)
+    assert "could not be read as an answer" in page and "yesterday" in page
+
+
+def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, owner):
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL session_replication_role = replica")  # past the triggers
+        cursor.execute("UPDATE studies_question SET scale = '[1]' WHERE key = 'overall'")
+    run = run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    assert "beta was preferred to alpha." in client.get(address("analysis", study, 1)).content.decode()
+    assert any("unreadable" in problem["text"] for problem in run.result["problems"])
+    assert not any("its analysis failed" in problem["text"] for problem in run.result["problems"])
+
+
+def test_a_report_page_costs_a_fixed_number_of_queries(client, study, owner):
+    run_analysis(study, QUICK, owner)
+    client.force_login(owner)
+    client.get(address("analysis", study, 1))
+    with CaptureQueriesContext(connection) as seen:
+        client.get(address("analysis", study, 1))
+    assert len(seen) <= 8, [query["sql"][:90] for query in seen]
+
+
+PURE = """
+import django, sys
+django.setup()
+import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.latex, annotators.participation.simulate, analysis.report.build
+bad = {"numpy", "scipy", "pandas", "matplotlib", "statsmodels"} & set(sys.modules)
+sys.exit(f"loaded: {bad}" if bad else 0)
+"""
+
+
+def test_web_processes_load_no_numpy(tmp_path):
+    import os
+
+    environment = os.environ | {"HEVAL_HOME": str(tmp_path), "DJANGO_SETTINGS_MODULE": "heval_site.settings"}
+    environment.pop("DATABASE_URL", None)
+    done = subprocess.run([sys.executable, "-c", PURE], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,225 @@
+"""The pages of pay."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.utils import timezone
+
+from annotators.models import Assignment, PageVisit, PanelOrder, Payment
+from annotators.models.identity import keep_identity
+from annotators.pay import ledger
+from annotators.pay.files import read_bonuses
+from annotators.pay.hourly import arms_of, chart_of, warning_of
+from annotators.places import assign
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import BulkText
+from annotators.recruitment.panels.secrets import keep
+from studies.models import AuditEvent, Job, StudyMember
+from studies.services import jobs
+from tests.admin_pages import logged_in
+from tests.annotators.pay.test_ledger import shown
+from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
+from tests.builders import panel, promised, spa_study, user
+from tests.players import claimed, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    return spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
+
+
+@pytest.fixture
+def client():
+    return logged_in(user("owner"))
+
+
+def address(recruitment, what="") -> str:
+    return f"/admin/annotators/recruitment/{recruitment.pk}/pay/{what}"
+
+
+def page(client, recruitment) -> str:
+    return client.get(address(recruitment)).content.decode()
+
+
+def sent(client, recruitment, **fields) -> str:
+    answer = client.post(address(recruitment), fields, follow=True)
+    return answer.content.decode()
+
+
+def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
+    recruitment = panel(study)
+    done = [submitted(study, person, recruitment=recruitment) for person in ("a", "b")]
+    keep_identity(done[0].annotator, "=1+1")
+    assert "Nothing is written down as due yet." in page(client, recruitment) and not Payment.objects.exists()
+    assert "2 newly due, 5.00 USD" in sent(client, recruitment, settle="1")
+    assert "Nothing new is due." in sent(client, recruitment, settle="1")
+    file = client.get(address(recruitment, "file.csv"))
+    assert "no-store" in file["Cache-Control"] and file.content.decode().splitlines() == [
+        "receipt,person,amount,currency,what,reason",
+        f"{receipt_of(done[0].code)},'=1+1,2.50,USD,base,The reward of the study.",
+        f"{receipt_of(done[1].code)},,2.50,USD,base,The reward of the study.",
+    ]
+    first, second = Payment.objects.order_by("pk")
+    assert "1 marked as paid." in sent(client, recruitment, paid="1", payment=[first.pk])
+    assert "0 marked as paid." in sent(client, recruitment, paid="1", payment=[first.pk, "nonsense", "9" * 30])
+    assert set(Payment.objects.values_list("pk", "state")) == {(first.pk, "paid"), (second.pk, "due")}
+    # What is promised is not taken back.
+    assert "0 taken back." in sent(client, recruitment, cancel="1", payment=[second.pk])
+    assert "<dt>Paid</dt><dd>2.50 USD</dd>" in page(client, recruitment)
+    assert AuditEvent.objects.get(verb="mark paid").data == {"recruitment": recruitment.key, "n": 1, "amount": "2.50"}
+
+
+def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
+    recruitment = panel(study)
+    done = submitted(study, "a", recruitment=recruitment)
+    keep_identity(done.annotator, "A-RAW-ID")
+    ledger.settle(recruitment)
+    viewer, stranger = user("viewer"), user("stranger")
+    StudyMember.objects.create(study=study, user=viewer, role="viewer")
+    seen = page(logged_in(viewer), recruitment)
+    assert (
+        receipt_of(done.code) in seen
+        and "A-RAW-ID" not in seen
+        and "Mark the ticked" not in seen
+        and "Give a bonus" not in seen
+    )
+    for fields in (
+        {"settle": "1"},
+        {"paid": "1", "payment": Payment.objects.get().pk},
+        {"add": "1", "lines": "x"},
+        {"order": "1", "total": "1"},
+    ):
+        assert logged_in(viewer).post(address(recruitment), fields).status_code == 403
+    assert logged_in(viewer).get(address(recruitment, "file.csv")).status_code == 403
+    assert logged_in(stranger).get(address(recruitment)).status_code == 404
+    assert Payment.objects.get().state == "due"
+
+
+def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, client):
+    recruitment = panel(study)
+    done = submitted(study, "a", recruitment=recruitment)
+    receipt = receipt_of(done.code)
+    rows = [
+        "receipt,amount,reason", f"{receipt},1.50,Thank you", "AAAAA-AAAAA,1.50,who", f"{receipt},1.505,why", f"{receipt},-1,why", f"{receipt},NaN,why",
+        f"{receipt},2.00,", f"{receipt},2.00,a,b", f"{receipt.lower().replace('-', '')},1.5,Thank you", f"{receipt},1e9,why",
+    ]  # fmt: skip
+    with pytest.raises(ValueError) as faults:
+        read_bonuses(recruitment, "\n".join(rows))
+    assert [line.partition(":")[0] for line in str(faults.value).split("\n")] == [
+        "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8 has 4 cells, not three", "Row 9", "Row 10, amount",
+    ]  # fmt: skip
+    answer = client.post(address(recruitment), {"lines": "\n".join(rows), "add": "1"})
+    assert (
+        answer.status_code == 400
+        and "Row 9: it is row 2 again." in answer.content.decode()
+        and not Payment.objects.exists()
+    )
+    for wrong, words in (("", "There is no row."), ('"a', "is no CSV")):
+        assert words in client.post(address(recruitment), {"lines": wrong, "see": "1"}).content.decode()
+    good = f'{receipt},1.50,"Thank you, truly"'
+    assert "1 bonus, <b>1.50 USD</b>. Nothing was written down yet." in sent(client, recruitment, lines=good, see="1")
+    assert not Payment.objects.exists()
+    assert "1 written down as due." in sent(client, recruitment, lines=good, add="1")
+    assert (
+        "this bonus is written down already"
+        in client.post(address(recruitment), {"lines": good, "add": "1"}).content.decode()
+    )
+    made = Payment.objects.get(kind="bonus")
+    assert "1 taken back." in sent(client, recruitment, cancel="1", payment=[made.pk])
+    assert "1 written down as due." in sent(client, recruitment, lines=good, add="1")
+
+
+@pytest.fixture
+def service(monkeypatch):
+    made = Pretend()
+    speaks(monkeypatch, made)
+    channel = type(REGISTRY["generic"])
+    monkeypatch.setattr(channel, "pays_by", frozenset({"approval", "bonus", "screen_out"}))
+    monkeypatch.setattr(channel, "bulk", lambda self, orders: [BulkText("Lines", "".join(f"{o.operation} {o.values['person']} {o.values['amount']}\n" for o in orders), "there")])  # fmt: skip
+    return made
+
+
+def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, service):
+    recruitment = promised(recruitment_of(study), screened_out="0.30")
+    done, screened = submitted(study, "a", recruitment=recruitment), claimed(study, "b", recruitment)
+    assign.release(screened.pk, "screened_out")
+    shown(recruitment, (done, "submitted"), (screened, "submitted"))
+    sent(client, recruitment, lines=f"{receipt_of(done.code)},1.20,Thank you", add="1")
+    sent(client, recruitment, lines=f"{receipt_of(done.code)},0.10,And more", add="1")
+    seen = page(client, recruitment)
+    # Without a token: one line a person, in the panel's own form.
+    assert (
+        f"bonus person {done.pk} 1.30" in seen
+        and f"screen_out person {screened.pk} 0.30" in seen
+        and "Type the total" not in seen
+    )
+    assert "has no token" in sent(client, recruitment, order="1", total="1.60")
+    keep(recruitment, {"token": "t"})
+    assert "3 payments, <b>1.60 USD</b>" in page(client, recruitment)
+    assert "Type the total as it is shown" in sent(client, recruitment, order="1", total="all")
+    assert "It comes to 1.60 now, and 1.59 was typed." in sent(client, recruitment, order="1", total="1.59")
+    assert not PanelOrder.objects.exists()
+    assert "3 ordered at the panel." in sent(client, recruitment, order="1", total="1.60")
+    assert "Nothing is due that could be ordered" in sent(client, recruitment, order="1", total="1.60")
+    for job in Job.objects.filter(state="waiting"):
+        jobs.run(job.pk)
+    states = Payment.objects.exclude(way="approval").values_list("kind", "way", "state")
+    assert sorted(states) == [("bonus", "bonus", "paid"), ("bonus", "bonus", "paid"), ("outcome", "screen_out", "paid")]
+    assert sorted(order.values["amount"] for order in service.given) == ["0.10", "0.30", "1.20"]
+
+
+def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
+    recruitment = recruitment_of(study)
+    keep(recruitment, {"token": "secret-of-the-panel"})
+    done = submitted(study, "a", recruitment=recruitment)
+    ledger.settle(recruitment)
+    assert "not with the panel" not in page(client, recruitment)
+    hour_ago = timezone.now() - timedelta(hours=1)
+    Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
+    assert "not with the panel" in page(client, recruitment)
+    base = Payment.objects.get()
+    # The panel has it after all: it is paid there. Given back there, it is not.
+    shown(recruitment, (done, "submitted"))
+    assert "not with the panel" not in page(client, recruitment)
+    shown(recruitment, (done, "returned"))
+    assert "not with the panel" in page(client, recruitment)
+    assert "1 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
+    assert set(Payment.objects.values_list("kind", "way", "state")) == {
+        ("base", "approval", "cancelled"), ("compensation", "hand", "due"),
+    }  # fmt: skip
+    assert "0 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
+
+
+def test_pay_an_hour_by_arm_with_its_warning(study, client):
+    recruitment = panel(study)
+    # 2.50 for 600, 750, 900, 1000, 1500 active seconds: 15, 12, 10, 9 and 6 an hour.
+    for n, seconds in enumerate((600, 750, 900, 1000, 1500)):
+        done = submitted(study, f"w{n}", recruitment=recruitment)
+        visits = PageVisit.objects.filter(assignment=done)
+        visits.update(active_seconds=0)
+        PageVisit.objects.filter(pk=visits.first().pk).update(active_seconds=seconds)
+        if n == 3:
+            (arm,) = arms_of(study)
+            assert warning_of(study, [arm]) == ""  # four people are few
+    (arm,) = arms_of(study)
+    assert (arm.n, arm.under, arm.uncounted) == (5, 3, 0)
+    assert [str(x) for x in (arm.minutes.low, arm.minutes.median, arm.minutes.high)] == ["12.5", "15.0", "16.7"]
+    assert [str(x) for x in (arm.hourly.low, arm.hourly.median, arm.hourly.high)] == ["9.00", "10.00", "12.00"]
+    assert warning_of(study, [arm]).startswith("Half of the people come to less an hour than the 12.00 USD")
+    chart = chart_of([arm], study.wage_per_hour)
+    assert chart.bars[0].low < chart.bars[0].median < chart.bars[0].high == chart.wage
+    seen = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    assert "<b>10.00</b>" in seen and "3 of 5" in seen and "<circle" in seen and "Half of the people" in seen
+    collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
+    assert "Half of the people come to less an hour" in collecting
+    # A bonus is pay too; where no second was counted, start to end stands for it.
+    extras = [ledger.Extra(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
+    ledger.settle(recruitment)
+    ledger.add(recruitment, extras, "bonus", user("owner"))
+    assert str(arms_of(study)[0].hourly.median) == "20.00"
+    PageVisit.objects.update(active_seconds=0)
+    assert arms_of(study)[0].uncounted == 5

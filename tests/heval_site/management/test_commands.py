@@ -1,0 +1,87 @@
+"""The commands that people type first."""
+
+import io
+import socket
+import subprocess
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+
+from heval_site.management import cli
+from heval_site.management.commands import demo
+from heval_site.runtime import preparing
+from studies.models import Job
+from studies.services import jobs
+from tests import ROOT
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+
+def test_help_fits_on_a_screen_and_names_every_command(capsys):
+    cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) <= 20 and max(map(len, text.splitlines())) <= 80
+    for name in cli.COMMANDS:
+        assert f"  {name} " in text
+
+
+def test_a_secret_needs_no_settings_and_is_long(capsys):
+    cli.main(["secret"])
+    cli.main(["secret"])
+    one, two = capsys.readouterr().out.split()
+    assert len(one) >= 50 and one != two
+
+
+def test_the_worker_runs_what_waits_once(monkeypatch):
+    jobs.load()
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    jobs.register("any")(lambda job, progress: 1)
+    job = jobs.submit("any")
+    out = io.StringIO()
+    call_command("worker", "--once", stdout=out)
+    assert out.getvalue() == "1 jobs run\n"
+    assert Job.objects.get(pk=job.pk).state == Job.State.DONE
+    assert jobs.is_runner_alive()
+
+
+def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
+    from heval_site.management.commands import up
+
+    monkeypatch.setattr(up, "is_prepared", lambda: False)
+    monkeypatch.setattr(up, "take_place", lambda: None)
+    monkeypatch.setattr(up, "serve", lambda lock: pytest.fail("served"))
+    with pytest.raises(CommandError, match="heval prepare"):
+        call_command("up", "--no-migrate")
+
+
+def test_what_is_prepared_is_known_to_be():
+    assert preparing.is_prepared()
+
+
+def test_the_demo_makes_an_administrator_once_and_tells_the_password_once():
+    user, password = demo.administrator()
+    assert user.check_password(password) and user.is_superuser and len(password) >= 12
+    assert demo.administrator() == (user, "")
+
+
+def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
+    """A checkout has no command called heval."""
+    assert demo.NEW_PASSWORD.startswith(f"HEVAL_HOME={settings.HEVAL_HOME} ")
+    run = subprocess.run(["/bin/sh", "-c", f"{demo.NEW_PASSWORD} --help"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0 and "changepassword" in run.stdout, run.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
+    """Once the demo made its administrator first, and nobody ever saw the password."""
+    monkeypatch.setattr(f"heval_site.management.commands.{command}.prepare", lambda: pytest.fail("prepared"))
+    settings.EMBEDDED, settings.LISTEN, settings.HEVAL_HOME = True, "127.0.0.1", tmp_path
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        settings.PORT = other.getsockname()[1]
+        with pytest.raises(SystemExit, match="1"):
+            call_command(command)
+    said = capsys.readouterr().err
+    assert f"port {settings.PORT} of 127.0.0.1 cannot be had: Address already in use. Set PORT" in said
+    assert f"PORT={settings.PORT + 1}" in said
+    preparing.take_place().close()  # it is free now, and so is the home

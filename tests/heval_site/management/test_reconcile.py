@@ -1,0 +1,66 @@
+"""``heval reconcile``."""
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotators.models import PanelSubmission, PanelTask
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.secrets import keep
+from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
+from tests.builders import spa_study, user
+from tests.players import submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def panel(monkeypatch):
+    made = Pretend()
+    speaks(monkeypatch, made)
+    return made
+
+
+@pytest.fixture
+def recruitment(panel):
+    made = recruitment_of(spa_study(user("owner")))
+    submitted(made.study, "W", recruitment=made, external_ids={"session": "S1"})
+    return made
+
+
+def said(capsys, *arguments) -> str:
+    call_command("reconcile", *arguments)
+    return capsys.readouterr().out
+
+
+def test_a_file_is_rehearsed_and_read(recruitment, tmp_path, capsys):
+    file = tmp_path / "export.csv"
+    file.write_text("S1,W,submitted\nS2,X,submitted\n")
+    told = said(capsys, recruitment.key, "--file", str(file), "--dry-run")
+    assert "2 submissions: 2 new, 0 changed, 1 found here, 1 confirmed" in told and "Nothing was changed." in told
+    assert not PanelSubmission.objects.exists()
+    assert "     1 sent to the panel, unknown here" in said(capsys, recruitment.key, "--file", str(file))
+    assert PanelSubmission.objects.count() == 2
+
+
+def test_the_service_is_asked(recruitment, panel, capsys):
+    with pytest.raises(CommandError, match="has no token of its panel"):
+        call_command("reconcile", recruitment.key)
+    keep(recruitment, {"token": "t"})
+    PanelTask.objects.create(recruitment=recruitment, external_id="T")
+    panel.shown["T"] = [Seen("T", "S1", "W", "approved")]
+    assert "     1 approved or rejected" in said(capsys, recruitment.key)
+
+
+def test_what_is_wrong_is_told(recruitment, tmp_path):
+    odd = tmp_path / "odd.csv"
+    odd.write_text("S1,W\n")
+    binary = tmp_path / "binary.csv"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for arguments, words in (
+        (["nothing"], "no link with the key nothing"),
+        ([recruitment.key, "--file", str(odd)], "Row 1 has not three columns"),
+        ([recruitment.key, "--file", str(binary)], "is not text in UTF-8"),
+        ([recruitment.key, "--file", str(tmp_path / "none.csv")], "cannot be read"),
+    ):
+        with pytest.raises(CommandError, match=words):
+            call_command("reconcile", *arguments)

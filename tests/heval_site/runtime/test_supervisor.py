@@ -1,0 +1,185 @@
+"""`heval up`: two children that are kept alive, ended in good order, and not served twice from one home."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from heval_site.runtime import supervisor
+from tests import ROOT
+
+LIVES = (
+    "import os, signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); os.write(1, b'child\\n'); time.sleep(60)"
+)
+DIES = "import sys; sys.exit(3)"
+SUPERVISED = """
+import functools, sys
+from heval_site import supervisor
+supervisor.GRACE_SECONDS = 2
+runs = zip(sys.argv[1::2], sys.argv[2::2])
+sys.exit(supervisor.supervise([supervisor.Child(name, functools.partial(exec, code, {})) for name, code in runs]))
+"""
+
+
+@pytest.fixture
+def supervised():
+    """Starts a supervisor of such children and ends it with the test."""
+    started = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SUPERVISED, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_children_and_the_code_is_zero(supervised, number):
+    process = supervised("one", LIVES, "two", LIVES)
+    assert [process.stdout.readline() for _ in range(2)] == ["child\n"] * 2
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    assert process.stderr.read() == ""
+
+
+def test_a_signal_is_heard_whenever_it_comes():
+    """A handler that asks for a lock may find it held by the very line that it interrupts, and wait for itself."""
+    script = (
+        "from heval_site import supervisor\n"
+        "supervisor.LOOK_SECONDS = 1e-6\n"
+        "class Children(list):\n"
+        "    def __iter__(self):\n"
+        "        if not vars(self): print(flush=True)\n"
+        "        self.are_begun = True\n"
+        "        return iter(())\n"
+        "for _ in range(300): supervisor.supervise(Children())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        heard = 0
+        while heard < 300 and select.select([process.stdout], [], [], 5)[0]:
+            heard += os.read(process.stdout.fileno(), 100).count(b"\n")
+            time.sleep(heard / 300 * 0.002)
+            process.send_signal(signal.SIGTERM)
+        process.kill()
+    assert heard >= 300
+
+
+def test_a_child_that_dies_is_started_again(supervised):
+    once = "import os, pathlib, sys; p = pathlib.Path(sys.argv[0]); print(os.getpid(), flush=True); " + LIVES
+    process = supervised("one", once)
+    first = int(process.stdout.readline())
+    process.stdout.readline()
+    os.kill(first, signal.SIGKILL)
+    assert int(process.stdout.readline()) != first
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert "one ended with code -9; starting it again." in process.stderr.read()
+
+
+def test_a_child_that_will_not_live_ends_everything_with_a_reason(supervised):
+    process = supervised("The web server", DIES, "two", LIVES)
+    assert process.wait(20) == 1
+    assert "The web server ended 5 times within a minute, last with code 3. Ending." in process.stderr.read()
+
+
+def test_a_child_that_does_not_end_is_killed(supervised):
+    deaf = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'child\\n'); time.sleep(60)"
+    process = supervised("one", deaf)
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert "one did not end in time and was killed." in process.stderr.read()
+
+
+def test_one_home_is_served_once(tmp_path):
+    held = supervisor.hold(tmp_path)
+    assert held and supervisor.hold(tmp_path) is None
+    held.close()
+    again = supervisor.hold(tmp_path)
+    assert again
+    again.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def answer(url: str) -> int | None:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+def until(condition, seconds: float):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.slow
+def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
+    port = free_port()
+    environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path / "home"), "PORT": str(port)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heval_site.management.cli", "up"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert until(lambda: answer(f"http://127.0.0.1:{port}/readyz") == 200, 60), (
+            "ready: database, cache and a runner"
+        )
+        assert process.stdout.readline() == f"heval serves http://127.0.0.1:{port}\n"
+        second = subprocess.run(
+            [sys.executable, "-m", "heval_site.management.cli", "up"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert second.returncode == 1 and "another `heval up` serves" in second.stderr
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(30)
+    assert code == 0
+    assert answer(f"http://127.0.0.1:{port}/healthz") is None, "nothing is left listening"
+    assert "code" not in process.stderr.read()
+
+
+def test_the_web_server_loads_no_numbers_library():
+    script = (
+        "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'; import heval_site.server, heval_site.wsgi;"
+        "from studies import jobs; jobs.load();"
+        "print([name for name in ('numpy', 'scipy', 'pandas', 'statsmodels', 'matplotlib', 'celery') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
