@@ -14,8 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404
 
-from . import audit
-from .models import Study, StudyMember
+from .models import Study, StudyMember, audit
 
 Role = StudyMember.Role
 OWNERS = frozenset({Role.OWNER})

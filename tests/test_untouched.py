@@ -30,7 +30,6 @@ from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.panels import rounds
 from annotators.recruitment.panels.secrets import keep
-from studies import audit
 from studies.admin.acts import ACTS
 from studies.design.definition import STUDY_FIELDS, canonical, design_of
 from studies.imports.blueprints import BLUEPRINTS, draft_of
@@ -46,6 +45,7 @@ from studies.models import (
     Section,
     Study,
     System,
+    audit,
 )
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS

@@ -6,9 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
-from studies import audit
 from studies.access import Action, check
-from studies.models import Output, Prompt, Study, System
+from studies.models import Output, Prompt, Study, System, audit
 from studies.models.guards import StudyFrozen
 from studies.stimuli.texts import name_key
 

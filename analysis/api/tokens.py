@@ -15,9 +15,8 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 
 from analysis.models import ApiToken
-from studies import audit
 from studies.access import Action, check, check_own
-from studies.models import Study
+from studies.models import Study, audit
 
 # By this word scanners of leaked secrets know a token; 256 random bits follow.
 PREFIX = "heval_"

@@ -6,10 +6,9 @@ from django.db import transaction
 from django.db.models import Max
 
 from annotators.models import Response
-from studies import audit
 from studies.access import Action, check, people_who_may
 from studies.design.draw import random_of
-from studies.models import Study
+from studies.models import Study, audit
 from studies.services.lifecycle import NotNow
 
 from .codebook import Codebook

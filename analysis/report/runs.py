@@ -7,9 +7,8 @@ from django.db import transaction
 from django.db.models import Max
 
 from analysis.models import AnalysisRun, Figure
-from studies import audit
 from studies.access import Action, check
-from studies.models import Job, Study
+from studies.models import Job, Study, audit
 from studies.services import jobs
 
 from .build import build_report

@@ -14,8 +14,7 @@ from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import Look
 from annotators.models import Assignment
 from annotators.places.assign import unsettled_items
-from studies import audit
-from studies.models import Job, Study
+from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 

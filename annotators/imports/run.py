@@ -7,13 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from annotators.models import Assignment
-from studies import audit
 from studies.access import Action, check
 from studies.design.definition import unreadable
 from studies.imports.tables import Report
 from studies.imports.tables.result import Count
 from studies.imports.tables.run import Progress, check_agreed, no_progress, note_reading, sha256_of
-from studies.models import Job, Study
+from studies.models import Job, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.rows import Limits, read_rows
 

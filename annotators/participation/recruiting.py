@@ -13,9 +13,8 @@ from annotators.models import OutcomePay, Recruitment
 from annotators.pay import ledger
 from annotators.pay.promises import is_less, proposed, rewards_of
 from annotators.recruitment.channels import REGISTRY
-from studies import audit
 from studies.access import Action, check
-from studies.models import Study
+from studies.models import Study, audit
 from studies.services.lifecycle import NotNow
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule

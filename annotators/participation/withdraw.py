@@ -9,8 +9,7 @@ from django.db.models.functions import Now
 from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
 from annotators.pay.keeping import forget_leavers
 from annotators.pay.telling import is_owed
-from studies import audit
-from studies.models import Batch
+from studies.models import Batch, audit
 from studies.models.guards import erasing
 
 

@@ -17,8 +17,8 @@ from annotators.models import Assignment, OutcomePay, PanelOrder, PanelSubmissio
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.orders import give
-from studies import audit
 from studies.access import Action, check
+from studies.models import audit
 from studies.services.lifecycle import NotNow
 
 from .keeping import forget_leavers

@@ -10,9 +10,8 @@ from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from annotators.models import Assignment, Exclusion, Inquiry
-from studies import audit
 from studies.access import Action, check
-from studies.models import TEST_NUMBERS, Batch, Placement, Study
+from studies.models import TEST_NUMBERS, Batch, Placement, Study, audit
 from studies.services import lifecycle
 from studies.services.lifecycle import NotNow
 

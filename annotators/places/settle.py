@@ -12,8 +12,7 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
-from studies import audit
-from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study
+from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
 from .assign import settling_sections

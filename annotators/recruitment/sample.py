@@ -18,9 +18,8 @@ from django.db.models import Q
 from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.places import assign
 from annotators.places.exclude import with_exclusion
-from studies import audit
 from studies.access import Action, check
-from studies.models import Study
+from studies.models import Study, audit
 from studies.stimuli.spreadsheet import csv_text
 
 from .channels import REGISTRY

@@ -6,7 +6,8 @@ from django.contrib import admin
 from django.db.models import Q
 from django.utils.html import format_html
 
-from .. import audit
+from studies.models import audit
+
 from ..models import AuditEvent
 from .access import CODE_SHOWN, ReadOnly, VisibleStudies, by_code, row_id
 

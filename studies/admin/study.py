@@ -9,10 +9,11 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
+from studies.models import audit
 from studies.services import drafts, lifecycle
 from studies.stimuli.markdown import rendered
 
-from .. import access, audit
+from .. import access
 from ..access import Action
 from ..models import Study
 from . import acts, field_labels, life, stale

@@ -12,9 +12,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from studies import audit
 from studies.access import Action, check
-from studies.models import Item, Output, Prompt, Study
+from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.normalising import Normalised, Preparation, Prepared, normalised, prepared_outputs
 from studies.stimuli.prompt_filters import FilteredPrompt, filter_prompts

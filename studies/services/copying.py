@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import models, transaction
 
-from studies import access, audit
+from studies import access
 from studies.access import Action, check
 from studies.models import (
     TEST_NUMBERS,
@@ -25,6 +25,7 @@ from studies.models import (
     SectionArm,
     Study,
     System,
+    audit,
     new_seed,
 )
 

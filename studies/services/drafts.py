@@ -7,10 +7,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from studies import access, audit
+from studies import access
 from studies.access import Action, check
 from studies.design.definition import STUDY_FIELDS
-from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study
+from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
 from . import lifecycle
 from .lifecycle import NotNow

@@ -39,9 +39,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 from django.utils.module_loading import autodiscover_modules
 
-from studies import audit
 from studies.access import Action, check, check_own
-from studies.models import Job
+from studies.models import Job, audit
 
 from .wish import Wish
 

@@ -11,11 +11,10 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
-from studies import audit
 from studies.access import Action, check
 from studies.design.definition import canonical, design_of, problems, sha256_of, unreadable
 from studies.design.draw import PoolSpent, drawn_batches, write_batches
-from studies.models import Batch, Design, Exposure, Item, Output, Placement, Prompt, Study
+from studies.models import Batch, Design, Exposure, Item, Output, Placement, Prompt, Study, audit
 from studies.models.guards import amending
 from studies.protocols import Problem
 

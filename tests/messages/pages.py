@@ -474,7 +474,7 @@ LINES = {
 
 
 def _on_record():
-    from studies import audit
+    from studies.models import audit
 
     study = draft()
     audit.record("import", study=study)

@@ -8,8 +8,7 @@ from analysis.report import inconclusive
 from analysis.report.build import build_report
 from annotators.models import PageVisit
 from annotators.places.exclude import exclude
-from studies import audit
-from studies.models import Study
+from studies.models import Study, audit
 from studies.services import lifecycle
 from tests import builders
 from tests.analysis.protocols.answers import answer

@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
-from studies import audit
 from studies.access import Action, check, people_who_may
-from studies.models import Study
+from studies.models import Study, audit
 from studies.services.lifecycle import NotNow
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 

@@ -19,9 +19,8 @@ from annotators.recruitment.panels import Refusals
 from annotators.recruitment.panels.orders import cancel, give, give_all
 from annotators.recruitment.panels.reconcile import CLASSES, SENT, with_class
 from annotators.recruitment.panels.secrets import can_order
-from studies import audit
 from studies.access import Action, check
-from studies.models import Study, System
+from studies.models import Study, System, audit
 from studies.services.lifecycle import NotNow
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 

@@ -18,8 +18,8 @@ from django.db.models.functions import Now
 from annotators.models import PanelBar, PanelOrder, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import OPERATIONS
 from annotators.models.identity import panel_id, panel_ids, submission_id
-from studies import audit
 from studies.access import Action, check
+from studies.models import audit
 
 from . import Busy, NotYet, Order, Refused, Service, Unclear
 

@@ -31,8 +31,8 @@ from annotators.models.identity import ERASED, OF_PERSON, keep_identities, mark_
 from annotators.places import assign
 from annotators.places.receipts import plain, receipt_of
 from annotators.recruitment.channels import REGISTRY
-from studies import audit
 from studies.access import Action, check
+from studies.models import audit
 
 from . import Seen
 from .secrets import has_token

@@ -12,8 +12,8 @@ from django.db.models import Exists, OuterRef, Q
 
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import WORKING
-from studies import audit
 from studies.access import Action, check
+from studies.models import audit
 
 from .orders import give
 from .publishing import hindrances

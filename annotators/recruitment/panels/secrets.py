@@ -8,8 +8,8 @@ from django.db import transaction
 from annotators.models import PanelSecret, Recruitment
 from annotators.models.crypto import Purpose, decrypt, encrypt
 from annotators.recruitment.channels import REGISTRY
-from studies import audit
 from studies.access import Action, check
+from studies.models import audit
 from studies.services.lifecycle import NotNow
 
 from . import Refused, Service

@@ -4,11 +4,10 @@ from typing import Any
 
 from django.db import transaction
 
-from studies import audit
 from studies.access import Action, check
 from studies.design.definition import canonical, design_of, sha256_of
 from studies.imports.kept_images import kept
-from studies.models import Study
+from studies.models import Study, audit
 from studies.stimuli import strict_json
 
 from .checking import Bundle

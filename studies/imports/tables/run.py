@@ -9,10 +9,9 @@ from typing import Any
 
 from django.db import transaction
 
-from studies import audit
 from studies.access import Action, check
 from studies.imports.preparation import prepare
-from studies.models import AuditEvent, Study
+from studies.models import AuditEvent, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.rows import Rows, read_rows

@@ -14,8 +14,7 @@ from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat import assignment_name
 from analysis.models import ApiToken
 from annotators.models import Exclusion
-from studies import audit
-from studies.models import AuditEvent, Job, Output, Study, StudyMember
+from studies.models import AuditEvent, Job, Output, Study, StudyMember, audit
 from studies.services import lifecycle
 from tests.builders import draft_study, spa_study, user
 from tests.players import submitted

@@ -5,9 +5,8 @@ import json
 import pytest
 from django.urls import reverse
 
-from studies import audit
 from studies.design.definition import canonical, design_of
-from studies.models import AuditEvent, Batch, Job, Output, Question, Study
+from studies.models import AuditEvent, Batch, Job, Output, Question, Study, audit
 from studies.services import copying, jobs, lifecycle
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url

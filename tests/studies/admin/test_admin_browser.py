@@ -20,9 +20,8 @@ from annotators.recruitment.panels import Seen
 from annotators.recruitment.panels.orders import give
 from annotators.recruitment.panels.reconcile import take_in
 from annotators.recruitment.panels.secrets import keep
-from studies import audit
 from studies.imports.tables import import_job, uploads
-from studies.models import Job, StudyMember
+from studies.models import Job, StudyMember, audit
 from studies.services import lifecycle
 from tests import builders, players
 from tests.accessibility import violations

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from analysis.models import ApiToken
 from annotators.models import Assignment
-from studies import audit
-from studies.models import Job
+from studies.models import Job, audit
 from studies.services import jobs
 from tests import ROOT, builders, players
 from tests.admin_pages import logged_in, study_url

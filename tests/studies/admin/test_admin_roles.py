@@ -5,8 +5,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from annotators.models import Inquiry
-from studies import audit
-from studies.models import Job, StudyMember
+from studies.models import Job, StudyMember, audit
 from tests import builders, players
 from tests.admin_pages import changed, form_of, logged_in, study_url
 from tests.analysis.api.rest import api_of

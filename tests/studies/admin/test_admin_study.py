@@ -293,7 +293,7 @@ def test_queries_of_a_list_do_not_grow_with_its_rows(client, owner, study, url):
             assert client.get(f"/admin/{url}/").status_code == 200
         return len(context)
 
-    from studies import audit
+    from studies.models import audit
 
     audit.record("pause", study=study, by=owner)
     queries()

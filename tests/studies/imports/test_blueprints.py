@@ -6,11 +6,10 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
-from studies import audit
 from studies.design.definition import problems
 from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
 from studies.imports.bundle import bundle_text, read_bundle
-from studies.models import Output, Prompt, Study
+from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
 from tests.builders import launched, user
 from tests.players import submitted

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from studies import audit
 from studies.design.definition import canonical, design_of, sha256_of
 from studies.design.draw import content_of, drawn_batches
 from studies.imports.bundle import (
@@ -21,7 +20,7 @@ from studies.imports.bundle import (
 )
 from studies.imports.preparation import prepare
 from studies.imports.tables import Options, import_file
-from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Section, Study, StudyMember
+from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Section, Study, StudyMember, audit
 from studies.stimuli.images import encode_image, store
 from tests.builders import SCREENING, add_rating, add_spa, add_survey, draft_study, launched, spa_draft, user
 
@@ -205,7 +204,7 @@ def test_a_bundle_that_fails_half_way_leaves_no_image(whole, settings, tmp_path,
         seen.extend(settings.MEDIA_ROOT.rglob("*.webp"))
         raise MemoryError
 
-    monkeypatch.setattr("studies.audit.record", broken)
+    monkeypatch.setattr("studies.models.audit.record", broken)
     with pytest.raises(MemoryError):
         read_bundle(value, user())
     assert len(seen) == 2 and set(settings.MEDIA_ROOT.rglob("*.webp")) == before

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from .models import AuditEvent
+from . import AuditEvent
 
 
 def record(verb: str, *, study=None, by=None, assignment_code: str = "", **data) -> AuditEvent:
