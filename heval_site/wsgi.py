@@ -5,8 +5,8 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import connection
 from django.urls import get_resolver
 
-from .middleware.bodies import Whole
-from .middleware.turns import Turns
+from .runtime.bodies import Whole
+from .runtime.turns import Turns
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)

@@ -151,82 +151,82 @@ def draw(w, by, n=2):
 
 
 ACTS = {
-    "annotators/recruiting:make": Act(
+    "annotators/participation/recruiting:make": Act(
         Action.RECRUIT, "recruit", launched,
         lambda w, by: recruiting.make(Recruitment(study=w.study, channel="open_link"), by), spoil=finish_it,
     ),
-    "annotators/recruiting:change": Act(Action.RECRUIT, "change recruitment", unused, change_wanted, change_key),
-    "annotators/recruiting:_promise": Act(Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()),
-    "annotators/recruiting:delete": Act(
+    "annotators/participation/recruiting:change": Act(Action.RECRUIT, "change recruitment", unused, change_wanted, change_key),
+    "annotators/participation/recruiting:_promise": Act(Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()),
+    "annotators/participation/recruiting:delete": Act(
         Action.RECRUIT, "delete recruitment", unused, lambda w, by: recruiting.delete(w.link, by), lambda w, by: recruiting.delete(w.door, by)
     ),
-    "annotators/recruiting:_set, stop": Act(
+    "annotators/participation/recruiting:_set, stop": Act(
         Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop(w.door, by), may_repeat=True
     ),
-    "annotators/exclude:exclude": Act(
+    "annotators/places/exclude:exclude": Act(
         Action.DECIDE, "exclude", collected, leave_out, lambda w, by: exclude.exclude([w.live], "technical", by)
     ),
-    "annotators/exclude:reverse_exclusion": Act(
+    "annotators/places/exclude:reverse_exclusion": Act(
         Action.DECIDE, "reverse exclusion", excluded, lambda w, by: exclude.reverse_exclusion(w.exclusion, by)
     ),
-    "annotators/exclude:reopen_places": Act(
+    "annotators/places/exclude:reopen_places": Act(
         Action.DECIDE, "reopen", excluded, lambda w, by: exclude.reopen_places(w.study, [w.done], by), spoil=close_it
     ),
-    "annotators/exclude:release_place": Act(
+    "annotators/places/exclude:release_place": Act(
         Action.DECIDE, "release", collected, lambda w, by: exclude.release_place(w.live, by)
     ),
-    "annotators/exclude:handle": Act(
+    "annotators/places/exclude:handle": Act(
         Action.DECIDE, "handle inquiry", collected, lambda w, by: exclude.handle(w.inquiry, by), may_repeat=True
     ),
-    "annotators/pay/book:settle": Act(
+    "annotators/pay/ledger:settle": Act(
         Action.PAY, "pay due", collected, lambda w, by: ledger.settle(w.door, by), may_repeat=True
     ),
-    "annotators/pay/book:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
-    "annotators/pay/book:mark_paid": Act(
+    "annotators/pay/ledger:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
+    "annotators/pay/ledger:mark_paid": Act(
         Action.PAY, "mark paid", settled, lambda w, by: ledger.mark_paid(w.door, w.payments, by), may_repeat=True
     ),
-    "annotators/pay/book:cancel": Act(
+    "annotators/pay/ledger:cancel": Act(
         Action.PAY, "cancel payment", with_bonus, lambda w, by: ledger.cancel(w.door, w.bonus, by), may_repeat=True
     ),
-    "annotators/panels/orders:cancel": Act(
+    "annotators/recruitment/panels/orders:cancel": Act(
         Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by), may_repeat=True
     ),
-    "annotators/panels/orders:decide": Act(
+    "annotators/recruitment/panels/orders:decide": Act(
         Action.PANEL, "decide order", unclear, lambda w, by: orders.decide(w.order, True, by), may_repeat=True
     ),
-    "annotators/panels/rounds:plan": Act(
+    "annotators/recruitment/panels/rounds:plan": Act(
         Action.PANEL, "plan rounds", collected,
         lambda w, by: rounds.plan(w.door, by, people=3, round_places=1, lost_percent=10), may_repeat=True,
     ),
-    "annotators/panels/secrets:keep": Act(
+    "annotators/recruitment/panels/secrets:keep": Act(
         Action.PANEL, "keep secret", collected, lambda w, by: secrets.keep(w.door, {"token": "t"}, by), may_repeat=True
     ),
-    "annotators/panels/reconcile:read_file": Act(
+    "annotators/recruitment/panels/reconcile:read_file": Act(
         Action.PANEL, "read panel file", by_file, lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by), may_repeat=True
     ),
-    "annotators/sample:declare": Act(
+    "annotators/recruitment/sample:declare": Act(
         Action.PANEL, "declare sample columns", collected,
         lambda w, by: sample.declare(w.study, [("Age", "number", False)], by), may_repeat=True,
     ),
-    "annotators/sample:read": Act(
+    "annotators/recruitment/sample:read": Act(
         Action.PANEL, "read sample", declared, lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by), may_repeat=True
     ),
-    "annotators/verdicts/decide:approve": Act(
+    "annotators/pay/verdicts/decide:approve": Act(
         Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
     ),
-    "annotators/verdicts/decide:reverse": Act(
+    "annotators/pay/verdicts/decide:reverse": Act(
         Action.REJECT, "reverse rejection", rejected, lambda w, by: decide.reverse(w.verdict, by), may_repeat=True
     ),
-    "annotators/verdicts/appeals:answer": Act(
+    "annotators/pay/verdicts/appeals:answer": Act(
         Action.REJECT, "answer appeal", rejected, lambda w, by: appeals.answer(w.appeal, "We looked again.", False, by)
     ),
     "analysis/coding/sampling:draw_sample": Act(
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
     ),
-    "analysis/runs:run_analysis": Act(
+    "analysis/report/runs:run_analysis": Act(
         Action.ANALYSE, "analyse", collected, lambda w, by: run_analysis(w.study, {"resamples": 99}, by), may_repeat=True
     ),
-    "analysis/tokens:create_token": Act(
+    "analysis/api/tokens:create_token": Act(
         Action.BIND, "make token", launched, lambda w, by: create_token(by, "notebook", study=w.study), may_repeat=True
     ),
 }  # fmt: skip

@@ -132,46 +132,46 @@ def delete_practice(w, by):
 
 
 ACTS = {
-    "studies/drafts:create": Act(
+    "studies/services/drafts:create": Act(
         Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
     ),
-    "studies/drafts:edited, columns": Act(
+    "studies/services/drafts:edited, columns": Act(
         Action.EDIT, "edit", draft, lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
         lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
     ),
-    "studies/drafts:edited, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
-    "studies/drafts:edited, a section deleted": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
-    "studies/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
-    "studies/drafts:edited, a practice item deleted": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
+    "studies/services/drafts:edited, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
+    "studies/services/drafts:edited, a section deleted": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
+    "studies/services/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
+    "studies/services/drafts:edited, a practice item deleted": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
     "studies/access:note_roles": Act(Action.SHARE, "change roles", launched, lambda w, by: access.note_roles(w.study, by), may_repeat=True),
-    "studies/bundle/reading:read_bundle": Act(
+    "studies/imports/bundle/reading:read_bundle": Act(
         Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
     ),
-    "studies/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
-    "studies/lifecycle:freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
-    "studies/lifecycle:_step, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
-    "studies/lifecycle:_step, resume": Act(Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)),
-    "studies/lifecycle:draw_more": Act(
+    "studies/services/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
+    "studies/services/lifecycle:freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
+    "studies/services/lifecycle:_step, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
+    "studies/services/lifecycle:_step, resume": Act(Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)),
+    "studies/services/lifecycle:draw_more": Act(
         Action.RUN, "draw more", launched, lambda w, by: lifecycle.draw_more(w.study, 2, by),
         lambda w, by: lifecycle.draw_more(w.study, 99, by),
     ),
-    "studies/lifecycle:amend": Act(Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})),
-    "studies/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
-    "studies/lifecycle:_step, finish": Act(Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)),
-    "studies/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
-    "studies/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
-    "studies/copying:restore": Act(Action.ARCHIVE, "restore", archived, step(copying.restore)),
-    "studies/copying:delete_draft": Act(Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True),
-    "studies/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
-    "studies/preparation:prepare": Act(
+    "studies/services/lifecycle:amend": Act(Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})),
+    "studies/services/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
+    "studies/services/lifecycle:_step, finish": Act(Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)),
+    "studies/services/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
+    "studies/services/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
+    "studies/services/copying:restore": Act(Action.ARCHIVE, "restore", archived, step(copying.restore)),
+    "studies/services/copying:delete_draft": Act(Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True),
+    "studies/services/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
+    "studies/imports/preparation:prepare": Act(
         Action.EDIT, "prepare stimuli", draft, lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by),
         lambda w, by: prepare(w.study, {}, by), spoil=launch_it,
     ),
-    "studies/importing/run:import_file": Act(
+    "studies/imports/tables/run:import_file": Act(
         Action.EDIT, "import", with_file, lambda w, by: import_file(w.study, w.path, options=Options(), by=by), spoil=launch_it,
     ),
-    "studies/jobs:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
-    "analysis/bulk:store": Act(
+    "studies/services/jobs:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
+    "analysis/api/bulk:store": Act(
         Action.EDIT, "add systems", draft, lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by), may_repeat=True
     ),
 }  # fmt: skip

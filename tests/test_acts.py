@@ -19,16 +19,16 @@ pytestmark = pytest.mark.django_db
 ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
-    "annotators/withdraw:withdraw": "an annotator acts",
-    "annotators/verdicts/appeals:open_appeal": "an annotator acts",
-    "annotators/settle:_top_up": "the site itself acts",
-    "annotators/verdicts/decide:rejected_at_panel": "the panel acted",
-    "analysis/watch:look": "the stopping rule acts",
-    "annotators/verdicts/decide:reject": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
-    "annotators/panels/orders:give": "the order of an act that has a line of its own, or none but this",
-    "annotators/panels/orders:give_all": "the same of many",
-    "annotators/importing/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
-    "analysis/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
+    "annotators/participation/withdraw:withdraw": "an annotator acts",
+    "annotators/pay/verdicts/appeals:open_appeal": "an annotator acts",
+    "annotators/places/settle:_top_up": "the site itself acts",
+    "annotators/pay/verdicts/decide:rejected_at_panel": "the panel acted",
+    "analysis/report/watch:look": "the stopping rule acts",
+    "annotators/pay/verdicts/decide:reject": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
+    "annotators/recruitment/panels/orders:give": "the order of an act that has a line of its own, or none but this",
+    "annotators/recruitment/panels/orders:give_all": "the same of many",
+    "annotators/imports/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
+    "analysis/api/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
 }
 
 

@@ -12,8 +12,7 @@ from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from annotators.recruitment import channels
-
-from .bodies import CutOff
+from heval_site.runtime.bodies import CutOff
 
 logger = logging.getLogger("heval.site")
 RETRY_SECONDS = 5

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from annotators.recruitment.panels.stand_in import Loopback
+from annotators.recruitment.panels.loopback import Loopback
 
 from . import guard
 

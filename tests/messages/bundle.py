@@ -17,8 +17,8 @@ from tests import builders
 
 from .lines import FILE, Shown
 
-CHECKING, DESIGN = "studies/bundle/checking", "studies/bundle/design"
-SHAPES, VALUES = "studies/bundle/shapes", "studies/bundle/values"
+CHECKING, DESIGN = "studies/imports/bundle/checking", "studies/imports/bundle/design"
+SHAPES, VALUES = "studies/imports/bundle/shapes", "studies/imports/bundle/values"
 SCALE = ("sections", 0, "questions", 0, "scale")
 
 
@@ -184,7 +184,7 @@ LINES = {
         ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
         ("contrasts[2]: stands there already, perhaps reversed", FILE, twice("contrasts")),
     ],
-    "studies/bundle/reading:parsed": [
+    "studies/imports/bundle/reading:parsed": [
         ("The file has 6 bytes, 3 are allowed", FILE, too_large),
         ("The file must hold one JSON object", "must hold one JSON object", read(b"[]")),
         ("The file is not JSON at character 2", FILE, read(b"{")),
@@ -213,5 +213,5 @@ LINES = {
     ],
     f"{VALUES}:_wrong": [("study.title: must be a text", FILE, put("study", "title", 7))],
     f"{VALUES}:check_json": [("is nested more than 32 levels deep", FILE, put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}))],
-    "studies/bundle/writing:_image": [("is not among the stored images: the study cannot be exported whole", "import it again", image_gone)],
+    "studies/imports/bundle/writing:_image": [("is not among the stored images: the study cannot be exported whole", "import it again", image_gone)],
 }  # fmt: skip

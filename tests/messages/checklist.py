@@ -369,27 +369,27 @@ LINES = {
         ("is expected to be equivalent, but no margin says", "#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
         ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
     ],
-    "studies/draw:block_of": [
+    "studies/design/draw:block_of": [
         ("Some arms have a number of places", "give each arm a number", on(spa, all_arms(wanted=3), arm())),
         ("The places of the arms (131, 130)", "Give the arms rounder numbers", on(spa, all_arms(wanted=131), arm(wanted=130))),
     ],
-    "studies/draw:_explained": [
+    "studies/design/draw:_explained": [
         ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
     ],
-    "studies/draw:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
-    "studies/draw:_from_sources": [
+    "studies/design/draw:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
+    "studies/design/draw:_from_sources": [
         ("1 more prompt is needed and 0 are left", "lower the number of items", on(lambda: _shared_prompts(), study_with(coverage="independent"))),
     ],
-    "studies/draw:_items_of": [
+    "studies/design/draw:_items_of": [
         ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
     ],
-    "studies/pairs:drawn_pairs": [
+    "studies/protocols/base/pairs:drawn_pairs": [
         ("two systems are needed to make a pair and there is 1", "Add another system", on(choice, arm(systems=["alpha"]))),
         ("none of the pairs that the section shows is made of these systems", "Plan a comparison of two", on(
             lambda: choice(("alpha", "beta", "gamma"), pairs="chosen"), arm(systems=["alpha", "gamma"]))),
         ("each pair of each prompt has been drawn once", "Lower the target", lambda: _all_drawn()),
     ],
-    "studies/pairs:pair_problems": [
+    "studies/protocols/base/pairs:pair_problems": [
         ("Annotators must see at least one pair", "#id_m", on(choice, section_with(m=0))),
         ("Two systems are needed to be shown side by side, and the study has 1", "Add a system", on(lambda: choice(("alpha",)))),
         ("No pair is chosen", "plan a comparison of two systems", on(lambda: choice(pairs="chosen"), without_contrasts)),
@@ -422,6 +422,8 @@ LINES = {
         ("1 ready-made items hold several outputs", "Give each output an item of its own", on(humans_alone, ready_made(2))),
         ("No question “why” or “change” asks for reasons", "#questions-group", on(humanlike, without_question("why", "change"))),
         ("Fewer than 4 texts each", "#id_m", on(humanlike, section_with(m=2))),
+    ],
+    f"{P}/humanlike:_drawing_problems": [
         ("Arm all has no human system", "#systems-group", on(humans_alone, lambda s: s.systems.update(is_human=False))),
         ("Arm all has 1 human texts; a batch needs 2", "/", on(humans_alone, no_outputs_but("human", "p001"))),
         ("Two arms have the same domain, systems and condition", "#arms-group", on(humans_alone, arm())),
@@ -536,11 +538,11 @@ LINES = {
         ("Annotators may take several batches: the stopping rule counts the first", "#id_batches_per_annotator", on(stopping(), study_with(batches_per_annotator=2))),
         ("Hoeffding's bound holds for one look", "/change/", on(stopping(stopping="first"))),
     ],
-    "studies/scales:_field": [
+    "studies/protocols/base/scales:_field": [
         ("A question about the outputs shown is asked under Two choices alone", "asked under Two choices", previewed(
             full_spa, of_survey(scale={"kind": "output"}))),
     ],
-    "studies/scales:read_scale": [
+    "studies/protocols/base/scales:read_scale": [
         ("There is no scale 'stars'", "there are", on(spa, scale(kind="stars"))),
         ("A scale has no colour", "#questions-group", on(spa, scale(kind="percent", colour="red"))),
         ("A scale's lowest value must be below its highest", "must be below", on(spa, scale(kind="number", minimum=5, maximum=5))),

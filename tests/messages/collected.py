@@ -15,16 +15,16 @@ from tests import ROOT
 
 # The code whose messages are held to the list, by area.
 AREAS = {
-    "checklist": ("studies/design/definition.py", "studies/design/draw.py", "studies/protocols/base/pairs.py", "studies/protocols/**/*.py", "studies/protocols/base/scales.py", "annotators/pay/promises.py"),
+    "checklist": ("studies/design/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py"),
     "pages": (
         "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
         "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/importing/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
-        "annotators/importing/*.py", "annotators/admin/views.py",
+        "studies/imports/tables/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "annotators/imports/*.py", "annotators/admin/views.py",
     ),
-    "bundle": ("studies/bundle/*.py",),
+    "bundle": ("studies/imports/bundle/*.py",),
     "report": ("analysis/report/notices.py", "analysis/report/inconclusive.py"),
 }  # fmt: skip
 
@@ -44,7 +44,7 @@ METHODS = {
 # Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
 FIELD_ERRORS = {"ValidationError", "add_error"}
 # What nobody can see: a fault of the code itself.
-INTERNAL = ("studies/protocols/__init__:register: ", "studies/scales:_field: a question on a ")
+INTERNAL = ("studies/protocols/__init__:register: ", "studies/protocols/base/scales:_field: a question on a ")
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"why", "became_of_places"}
 GAP = "…"

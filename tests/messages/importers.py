@@ -28,9 +28,9 @@ from .lines import FILE, NOTHING, Shown
 
 BAD = {name: (data, file) for name, data, file, _, _ in BAD_FILES}
 REFUSALS = (lifecycle.NotNow, SettingsRefused)
-ROWS, COLUMNS = "studies/rows", "studies/importing/columns"
-BATCHES, PLAN = "studies/importing/batches", "studies/importing/plan"
-ANSWERS = "annotators/importing"
+ROWS, COLUMNS = "studies/stimuli/rows", "studies/imports/tables/columns"
+BATCHES, PLAN = "studies/imports/tables/batches", "studies/imports/tables/plan"
+ANSWERS = "annotators/imports"
 
 
 def small() -> Study:
@@ -439,47 +439,47 @@ LINES = {
         ("“a”: is missing", FILE, lambda: _requiring('{"b": 1}\n', "t.jsonl")),
         ("has 5 characters, 4 are allowed", FILE, limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4)),
     ],
-    "studies/lines:__next__": [
+    "studies/stimuli/lines:__next__": [
         ("a row grows beyond 20 characters in line 3", "is there a quote that is never closed", limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20)),
     ],
-    "studies/lines:_split": [
+    "studies/stimuli/lines:_split": [
         ("the file has more than 3 bytes", FILE, limited("a\n123\n", bytes=3)),
         ("line 2 has more than 20 characters", FILE, limited("a\n" + "1" * 30, row_characters=20)),
     ],
-    "studies/lines:_decoder": [
+    "studies/stimuli/lines:_decoder": [
         ("The file is empty", FILE, bad("empty file")),
         ("is compressed with gzip", "unpack it first", bad("gzip")),
         ("The file is UTF-32", "Save it as “CSV UTF-8”", file("a".encode("utf-32"))),
         ("The file looks like UTF-16 without a byte order mark", "Save it as “CSV UTF-8”", bad("utf-16-le without mark")),
     ],
-    "studies/strict_json:loads": [
+    "studies/stimuli/strict_json:loads": [
         ("is not UTF-8 (byte 2)", FILE, lambda: _json(b'"\xff"')),
         ("is empty", FILE, lambda: _json(b" ")),
         ("is not JSON at character 21", FILE, bad("trailing json comma")),
         ("is nested more than 32 levels deep", FILE, bad("deep")),
     ],
-    "studies/strict_json:unique": [("has the key “prompt_key” more than once", FILE, bad("duplicate keys"))],
-    "studies/strict_json:finite": [("holds 1e400, which is too large for a number", FILE, bad("infinite"))],
-    "studies/strict_json:short": [("holds an integer of 5,000 digits", "write it as a text", bad("long integer"))],
-    "studies/strict_json:constant": [("holds NaN, which is no number", FILE, bad("nan"))],
-    "studies/archives:image": [
+    "studies/stimuli/strict_json:unique": [("has the key “prompt_key” more than once", FILE, bad("duplicate keys"))],
+    "studies/stimuli/strict_json:finite": [("holds 1e400, which is too large for a number", FILE, bad("infinite"))],
+    "studies/stimuli/strict_json:short": [("holds an integer of 5,000 digits", "write it as a text", bad("long integer"))],
+    "studies/stimuli/strict_json:constant": [("holds NaN, which is no number", FILE, bad("nan"))],
+    "studies/stimuli/archives:image": [
         ("the image “b.png” is not in the archive", FILE, archive(image_file, "b.png")),
         ("the image “img/A.png” is not in the archive, but “img/a.png” is", "write it so", archive(image_file, "img/A.png")),
         ("the image “a.png” is damaged within the archive", FILE, archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png")),
     ],
-    "studies/archives:read_zip": [
+    "studies/stimuli/archives:read_zip": [
         ("The archive must hold exactly one table (CSV or JSON lines); found: none", "must hold exactly one table", archive(lambda: zipped({"a.png": b"x"}))),
         ("“t.zip” is damaged", FILE, archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09"))),
     ],
-    "studies/archives:read": [("“t.csv” is damaged within the archive", FILE, archive(damaged))],
-    "studies/archives:_opened": [("“t.zip” is not a zip archive, or is cut off", FILE, archive(broken_directory))],
-    "studies/archives:_check_directory": [
+    "studies/stimuli/archives:read": [("“t.csv” is damaged within the archive", FILE, archive(damaged))],
+    "studies/stimuli/archives:_opened": [("“t.zip” is not a zip archive, or is cut off", FILE, archive(broken_directory))],
+    "studies/stimuli/archives:_check_directory": [
         ("“t.zip” has 19 bytes, 18 are allowed", FILE, archive(b"PK\x03\x04 and so on, ab.", bytes=18)),
         ("“t.zip” is not a zip archive, or is cut off", FILE, bad("not a zip")),
         ("“t.zip” uses the 64-bit zip format", FILE, archive(zip64)),
         ("“t.zip” has 2 members, 1 are allowed", FILE, archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1)),
     ],
-    "studies/archives:_members": [
+    "studies/stimuli/archives:_members": [
         ("The archive has 2 members, 1 are allowed", FILE, lambda: _many_members()),
         ("The archive holds 300 bytes when unpacked, 200 are allowed", FILE, archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200)),
         ("has a name with invisible characters", FILE, archive(lambda: member("a\x01.csv"))),
@@ -521,28 +521,28 @@ LINES = {
         ("is missing: the file was said to hold ready-made batches", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
-    "studies/importing/cells:number_of": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))],
+    "studies/imports/tables/cells:number_of": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))],
     f"{COLUMNS}:_flag": [("must be true or false, not 'maybe'", "must be true or false", bad("flag odd"))],
     f"{COLUMNS}:_format": [("must be one of plain, markdown, turns, not “html”", "must be one of", bad("format unknown"))],
     f"{COLUMNS}:_language": [
         ("“deutsch!” is no language tag", "such as en or pt-BR", file(HEAD.replace("text\n", "text,output_language\n") + "p1,P,ada,a,deutsch!\n")),
     ],
-    "studies/importing/images:_encoded": [
+    "studies/imports/tables/images:_encoded": [
         ("the image “img/a.png” comes with no file", "import a zip of the table and its images", file(table(IMAGE))),
     ],
-    "studies/importing/options:__post_init__": [
+    "studies/imports/tables/options:__post_init__": [
         ("a file of single texts to be paired cannot hold ready-made batches too", "cannot hold", options_of(Options, makes_pairs=True, makes_batches=True)),
         ("pairs_within and pairs_most are whole numbers from 0", "whole numbers from 0", options_of(Options, pairs_within=-1)),
     ],
-    "studies/importing/pairing:paired": [
+    "studies/imports/tables/pairing:paired": [
         ("pairs are made of two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),
         ("no two texts of the two systems are alike", FILE, pairs("system,text\nada,One.\nbo,Two words more than that.\n")),
     ],
-    "studies/importing/pairing:_candidates": [
+    "studies/imports/tables/pairing:_candidates": [
         ("names no system; pairs are made of rows with a system and a text", FILE, pairs("system,text\n,One.\n")),
         ("is empty: there is nothing to pair", FILE, pairs("system,text\nada,\n")),
     ],
-    "studies/importing/pairing:_attribute": [
+    "studies/imports/tables/pairing:_attribute": [
         ("column “tense”: is missing: texts are paired by it", FILE, pairs("system,text\nada,One.\nbo,Two.\n", pairs_by=("tense",))),
     ],
     f"{PLAN}:add": [("ada stands twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))],
@@ -604,26 +604,26 @@ LINES = {
         ("Ready-made batches hold more or fewer items than their section's m. b: 1 in section 1, whose m is 2", NOTHING, batches([wide("b", "p1", ada="a", bo="b")])),
         ("Ready-made batches hold nothing for a section that shows items. b: nothing in section 2", NOTHING, batches([wide("b", "p1", ada="a", bo="b") | {"section": 1}], two_sections)),
     ],
-    "studies/importing/run:import_file": [
+    "studies/imports/tables/run:import_file": [
         ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
         ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
         ("The declared preparation changed", NOTHING, file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True)),
     ],
-    "studies/importing/run:check_agreed": [
+    "studies/imports/tables/run:check_agreed": [
         ("The study was changed since the file was looked at", "Look at what the file would do now", moved_since_looked),
         ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
     ],
-    "studies/importing/run:note_reading": [
+    "studies/imports/tables/run:note_reading": [
         ("Columns that are not imported. extra", NOTHING, file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
         ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
-    "studies/importing/uploads:keep": [
+    "studies/imports/tables/uploads:keep": [
         ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
         ("The file is empty", FILE, kept(b"")),
     ],
-    "studies/importing/work:_check": [("The uploaded file is no longer here", "Upload it once more", gone(False))],
-    "studies/importing/work:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
-    "studies/importing/writing:write": [
+    "studies/imports/tables/import_job:_check": [("The uploaded file is no longer here", "Upload it once more", gone(False))],
+    "studies/imports/tables/import_job:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
+    "studies/imports/tables/writing:write": [
         ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
         ("Stimuli can be imported into a draft alone", "clone the study", launched_meanwhile(table([long("new", "alpha", "One.")]))),
         ("The study was changed while the file was being read", "Look at the file once more", moved_while_read(GOOD)),

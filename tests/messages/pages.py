@@ -19,7 +19,7 @@ from tests.admin_pages import changed, form_of, logged_in, study_url
 from .checklist import ready_made, study_with
 from .lines import NOTHING, Shown
 
-LIFE, ACTS, EXCLUDE = "studies/lifecycle", "studies/admin/acts", "annotators/exclude"
+LIFE, ACTS, EXCLUDE = "studies/services/lifecycle", "studies/admin/acts", "annotators/places/exclude"
 SECTION = "studies/admin/section"
 
 
@@ -370,11 +370,11 @@ LINES = {
         ("There is nothing to unblind: the study is a draft", NOTHING, refused(draft, lambda s: lifecycle.unblind(s, None, "A look."))),
     ],
     f"{LIFE}:archive": [("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))), ("only a draft or a closed study can be archived, and this one is launched", "Close the study first", refused(launched, by_nobody(lifecycle.archive)))],
-    "studies/copying:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
-    "studies/copying:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
-    "studies/drafts:create": [("There is a study with this code already", NOTHING, refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)))],
-    "studies/drafts:change": [("The study was changed meanwhile (version 0)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
-    "studies/drafts:refuse_launched": [
+    "studies/services/copying:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
+    "studies/services/copying:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
+    "studies/services/drafts:create": [("There is a study with this code already", NOTHING, refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)))],
+    "studies/services/drafts:change": [("The study was changed meanwhile (version 0)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
+    "studies/services/drafts:refuse_launched": [
         ("The study is launched: its design does not change", "Clone it", says(launched, written)),
         ("The study is launched: its design does not change", "Clone it", says(lambda: builders.launched(trained()), practice)),
     ],
@@ -424,13 +424,13 @@ LINES = {
         ("Nothing was missing", NOTHING, says(draft, written)),
     ],
     "studies/admin/study:response_add": [("The draft is there", "Its checklist says what it still needs", says(draft, study_added))],
-    "annotators/tries:first_batch": [
+    "annotators/places/tries:first_batch": [
         ("There is no arm", "add one under Arms", refused(draft, lambda s: (s.arms.all().delete(), first_batch(s)))),
         ("The protocol gone of section 1 is not installed", "delete the section", refused(draft, lambda s: (strange_protocol(s), first_batch(s)))),
     ],
-    "annotators/tries:make_test": [("A launched study is not tried out any more", "open its link", refused(launched, make_test))],
-    "annotators/tries:try_out": [("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))],
-    "annotators/preview:_assignment": [("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))],
+    "annotators/places/tries:make_test": [("A launched study is not tried out any more", "open its link", refused(launched, make_test))],
+    "annotators/places/tries:try_out": [("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))],
+    "annotators/admin/preview:_assignment": [("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))],
     f"{EXCLUDE}:exclude": [
         ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude([done], "", None))),
         ("Say which reason", "Say which", with_test(lambda s, done: exclude([done], "other", None))),

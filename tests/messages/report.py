@@ -15,7 +15,7 @@ from tests.analysis.protocols.answers import answer
 
 from .lines import NOTHING, Shown
 
-NOTICES, WHY = "analysis/report_notices", "analysis/inconclusive:why"
+NOTICES, WHY = "analysis/report/notices", "analysis/report/inconclusive:why"
 
 
 def study_of(n=3, seconds=1200, **columns):

@@ -67,7 +67,7 @@ def test_the_places_to_which_problems_are_linked_are_on_the_pages():
 
 
 def test_a_message_without_a_line_and_a_line_without_its_message_are_found(monkeypatch):
-    new = Message("report", "analysis/report", "_new", 7, "A new … appeared.")
+    new = Message("report", "analysis/report/build", "_new", 7, "A new … appeared.")
     monkeypatch.setattr(lines, "collected", lambda: (new,))
     (fault,) = lines.faults("report", {})
     assert "analysis/report/build.py, line 7" in fault and "A new … appeared." in fault
@@ -80,4 +80,6 @@ def test_a_message_without_a_line_and_a_line_without_its_message_are_found(monke
     assert "does not say the next step" in lines.faults("report", {new.where: [("comet", "Look up", shown)]})[0]
     assert "leads to" in lines.faults("report", {new.where: [("comet", "#id_y", shown)]})[0]
     assert "does not show “moon”" in lines.faults("report", {new.where: [("moon", "comet", shown)]})[0]
-    assert "no message is made there" in lines.faults("report", {"analysis/report:old": [("comet", "x", shown)]})[0]
+    assert (
+        "no message is made there" in lines.faults("report", {"analysis/report/build:old": [("comet", "x", shown)]})[0]
+    )

@@ -3,45 +3,14 @@
 What a channel's real service does stands beside that service. No model here, and nothing that leaves this machine.
 """
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 from annotators.models.constants import EXPIRED, RETURNED, SUBMITTED, WORKING
 
-
-class Loopback:
-    """``url`` is where it listens. ``handle(handler)`` answers a request, of whatever method; it is silent unless it writes."""
-
-    def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        raise NotImplementedError
-
-    def __enter__(self):
-        answering = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words):
-                pass
-
-            def do_GET(self):
-                answering.handle(self)
-
-            do_POST = do_PATCH = do_GET
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        return self
-
-    def __exit__(self, *broken):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+from .loopback import Loopback
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from django.test import Client
 from annotators.models import Response
 from annotators.pages.record import Elsewhere, record_page, standing_of
 from annotators.pages.training import parts_of, told_of
-from studies.design.draw import PoolSpent, drawn_batches
+from studies.design.draw import Drawing, PoolSpent, drawn_batches
 from studies.models import Arm, Item, Output, Study
 from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
 from studies.protocols.base.scales import read_scale
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.django_db
 
 
 def problems(section, blocking=True):
-    return [p.text for p in REGISTRY["humanlike"].problems(section) if p.is_blocking == blocking]
+    protocol = REGISTRY["humanlike"]
+    found = [*protocol.problems(section), *protocol.drawing_problems(section, Drawing(section.study))]
+    return [p.text for p in found if p.is_blocking == blocking]
 
 
 def live(study):

@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from django.db import connection
 
-from heval_site.middleware.turns import FORM_BYTES, Turns
+from heval_site.runtime.turns import FORM_BYTES, Turns
 from heval_site.wsgi import Application, application
 
 PAGE, RESEARCHERS = "/p/code/s1/", "/admin/"

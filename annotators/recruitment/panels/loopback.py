@@ -1,0 +1,35 @@
+"""A server on this machine that stand-ins and rehearsals answer through. It needs no settings and no model."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Loopback:
+    """``url`` is where it listens. ``handle(handler)`` answers a request, of whatever method; it is silent unless it writes."""
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        raise NotImplementedError
+
+    def __enter__(self):
+        answering = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *words):
+                pass
+
+            def do_GET(self):
+                answering.handle(self)
+
+            do_POST = do_PATCH = do_GET
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        return self
+
+    def __exit__(self, *broken):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
