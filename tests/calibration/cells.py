@@ -8,6 +8,7 @@ import numpy as np
 from analysis.stats import (
     agreement,
     basic,
+    best_worst,
     betting,
     bootstrap,
     bradley_terry,
@@ -405,6 +406,38 @@ def _uncorrected(rng) -> bool:
     return any(basic.one_sample(values[:look], null=0.5).pvalue < ALPHA for look in LOOKS)
 
 
+def best_worst_cells():
+    for n in (20, 60):
+        yield Cell(
+            "Best and worst", REJECTS, "five strengths are equal, joint F", "four of five systems a set, activity uneven", n,
+            lambda rng, n=n: rejected(
+                best_worst.best_worst_logit(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).omnibus
+            ),
+        )  # fmt: skip
+    for n in (20, 60):
+        yield Cell(
+            "Best and worst", COVERS, "strengths (best-worst logit)", "five systems, the last against the first, activity uneven", n,
+            lambda rng, n=n: _best_worst_strength(rng, n), runs=1000, nominal=0.95,
+        )  # fmt: skip
+    for n in (20, 60):
+        yield Cell(
+            "Best and worst", COVERS, "score (best less worst, by times shown)", "five systems of equal worth, activity uneven", n,
+            lambda rng, n=n: covered(
+                best_worst.maxdiff_counts(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).scores[0], 0.0
+            ),
+            runs=1000, nominal=0.95,
+        )  # fmt: skip
+
+
+def _best_worst_strength(rng, n) -> bool | None:
+    if "best_worst" not in _TRUTH:
+        answers = worlds.best_and_worst(np.random.default_rng(1), 20_000)
+        fit = best_worst.best_worst_logit(*answers, n_systems=5, method="cr1")
+        _TRUTH["best_worst"] = float(fit.difference(4, 0).estimate)
+    fit = best_worst.best_worst_logit(*worlds.best_and_worst(rng, n), n_systems=5)
+    return covered(fit.difference(4, 0), _TRUTH["best_worst"])
+
+
 def agreement_and_rank_cells():
     yield Cell(
         "Agreement",
@@ -454,5 +487,6 @@ def _rank_sets(rng, n) -> bool | None:
 
 def cells() -> list[Cell]:
     return [
-        *spa_cells(), *rating_cells(), *mean_cells(), *human_likeness_cells(), *choice_cells(), *agreement_and_rank_cells()
+        *spa_cells(), *rating_cells(), *mean_cells(), *human_likeness_cells(), *choice_cells(), *best_worst_cells(),
+        *agreement_and_rank_cells(),
     ]  # fmt: skip

@@ -87,3 +87,16 @@ def choices_with_ties(rng, n, strengths=(0.0, 0.4, 0.8, 1.2), spread=0.4, nu=0.5
     tie = nu * np.sqrt(x * y)
     drawn = rng.random(len(first)) * (x + y + tie)
     return first, second, np.where(drawn < x, 1.0, np.where(drawn < x + y, 0.0, 0.5)), annotators
+
+
+def best_and_worst(rng, n, strengths=(0.0, 0.3, 0.6, 0.9, 1.2), spread=0.5):
+    """The best and the worst of four of five systems, chosen by annotators of uneven activity who see worth each in their own way."""
+    annotators = np.repeat(np.arange(n), np.clip(np.ceil(3 * (rng.pareto(1.2, n) + 1)).astype(int), 3, 80))
+    rows = np.arange(len(annotators))
+    worth = (np.array(strengths) + rng.normal(0, spread, (n, len(strengths))))[annotators]
+    sets = np.argsort(rng.random(worth.shape), axis=1)[:, :4]
+    worth = np.take_along_axis(worth, sets, axis=1)
+    best = np.argmax(worth + rng.gumbel(size=worth.shape), axis=1)
+    low = rng.gumbel(size=worth.shape) - worth
+    low[rows, best] = -np.inf
+    return sets, sets[rows, best], sets[rows, np.argmax(low, axis=1)], annotators

@@ -10,6 +10,7 @@ from analysis.protocols.blocks import apa
 from analysis.stats import (
     agreement,
     basic,
+    best_worst,
     betting,
     bootstrap,
     bradley_terry,
@@ -178,6 +179,16 @@ def test_systems_that_never_met():
 def test_a_system_that_always_won():
     fit = davidson.davidson([0] * 6, [1] * 6, [1] * 6, range(6), n_systems=2)
     assert fit.status == "separation" and fit.strengths[0].estimate > 0 and fit.strengths[0].interval is None
+
+
+def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
+    sets = [[0, 1], [0, 1], [2, 3], [2, 3]]
+    fit = best_worst.best_worst_logit(sets, [0, 1, 2, 3], [1, 0, 3, 2], range(4), n_systems=4)
+    assert fit.components == ((0, 1), (2, 3)) and all(is_undefined(one, "not_identified") for one in fit.strengths)
+    fit = best_worst.best_worst_logit([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=3)
+    assert all(is_undefined(one, "separation") for one in (*fit.strengths, *fit.pairs, fit.omnibus))
+    score = best_worst.maxdiff_counts([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=4).scores
+    assert is_undefined(score[0], "zero_variance", 1.0) and is_undefined(score[3], "no_data")
 
 
 def test_no_machine_or_no_human_text():

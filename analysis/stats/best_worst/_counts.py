@@ -1,0 +1,100 @@
+"""Counts of best-worst answers: how often each system was chosen as best and as worst."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters
+from analysis.stats.arrays import IntArray
+from analysis.stats.best_worst._answers import Sets, labels_of, rows_of
+from analysis.stats.results import Estimate, Record
+
+
+@dataclass(frozen=True, slots=True)
+class MaxDiffCounts(Record):
+    """Counts of K systems, all of shape (K,), and one Estimate a system of its score, (best - worst) / shown.
+
+    The detail of each score has its own `n_shown`, `n_best` and `n_worst`. `n_rows` counts answers, `n_clusters` people.
+    """
+
+    status: str
+    reason: str
+    scores: tuple[Estimate, ...]
+    n_shown: IntArray
+    n_best: IntArray
+    n_worst: IntArray
+    n_clusters: int
+    n_rows: int
+
+
+def maxdiff_counts(
+    sets: npt.ArrayLike,
+    best: npt.ArrayLike,
+    worst: npt.ArrayLike,
+    people: npt.ArrayLike,
+    prompts: npt.ArrayLike | None = None,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    analysis: str = "best_worst.counts",
+    unit: str = "annotator",
+    mode: str = "paper",
+) -> MaxDiffCounts:
+    """How often each system was chosen as best less how often as worst, divided by how often it was shown: -1 to 1.
+
+    `sets` (n, k), `best` (n,) and `worst` (n,) as in `maxdiff_rows`; `people` and `prompts` (n,) say who answered about
+    which prompt. A score is the mean of 1 (best), -1 (worst) and 0 over the sets that show the system, so its standard
+    error is that of `clusters.clustered_mean`: the jackknife over people (CV3) on G* - 1 degrees of freedom, the interval
+    cut at -1 and 1. Where prompts were judged more than once, the last sensitivity is `clusters.two_way_mean` over people
+    and prompts. There is no test: the scores of all systems depend on one another, and on which systems shared a set.
+
+    A system that was never shown: `no_data`. Sets of one person alone: `n_lt_2`, the score without an interval. A system
+    that always was the best: `zero_variance`, and an interval by betting. `n` of each score counts the people who saw it.
+
+    Source: Finn and Louviere 1992; Kiritchenko and Mohammad 2017, section 3, for the score as a number from -1 to 1.
+
+    >>> counts = maxdiff_counts([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
+    ...                         ["a", "a", "b", "b"], n_systems=3)
+    >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]
+    ([3, 1, 0], [0, 1, 3], [0.75, 0.0, -0.75])
+    """
+    asked = Sets.of(sets, best, worst, n_systems)
+    who, n_people, what = labels_of(people, prompts, len(asked.best))
+    answers, systems, values = rows_of(asked)
+    shown = asked.shown()
+    first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (asked.best, asked.worst))
+    scores = []
+    for system in range(n_systems):
+        mine = systems == system
+        rows, own = answers[mine], values[mine]
+        common: dict[str, Any] = {
+            "level": level,
+            "bounds": (-1.0, 1.0),
+            "estimand": f"times best less times worst of system {system}, per time shown",
+            "unit": unit,
+            "mode": mode,
+        }
+        found = clusters.clustered_mean(own, who[rows], analysis=analysis, **common)
+        others = list(found.sensitivity)
+        if what is not None and len(rows) and 1 < len(np.unique(what[rows])) < len(rows):
+            others.append(clusters.two_way_mean(own, who[rows], what[rows], analysis=f"{analysis}.two_way", **common))
+        counted = {"n_shown": int(shown[system]), "n_best": int(first[system]), "n_worst": int(last[system])}
+        reason = found.reason if len(rows) else f"system {system} was never shown"
+        scores.append(
+            replace(
+                found, reason=reason, sensitivity=tuple(others), detail={**found.detail, **counted, "system": system}
+            )
+        )
+    is_there = len(asked.best) > 0
+    return MaxDiffCounts(
+        status="ok" if is_there else "no_data",
+        reason="" if is_there else "no answer to analyse",
+        scores=tuple(scores),
+        n_shown=shown,
+        n_best=first,
+        n_worst=last,
+        n_clusters=n_people,
+        n_rows=len(asked.best),
+    )
