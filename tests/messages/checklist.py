@@ -11,7 +11,7 @@ from tests import builders
 
 from .lines import Shown
 
-D, P = "studies/design", "studies/protocols"
+D, P = "studies/design/definition", "studies/protocols"
 
 
 def on(make, *changes):
