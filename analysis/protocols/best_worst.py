@@ -1,0 +1,301 @@
+"""What best-worst answers say: how often each system was the best and the worst, and how strong each is on one scale.
+
+A row is one choice; the two choices of an annotator about one item are an answer. Which outputs the item showed comes from
+``Context.claims``. Annotators are the unit everywhere; prompts stand beside them as second clusters.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from analysis.data.context import Context
+from studies.protocols.base.contrasts import of_systems
+from studies.protocols.best_worst import BEST, STRENGTH, WORST
+
+from . import ProtocolAnalysis, register
+from .blocks import Block, Wording, concluded
+from .blocks.cells import contrast_of, ends, pvalue, role, sides_of, verdict
+from .blocks.comparisons import Comparison, comparison, judged
+from .blocks.figures import Figure, figure, point
+from .blocks.tables import Table, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+    from analysis.stats.best_worst import BestWorstLogit, MaxDiffCounts
+    from analysis.stats.ranks import RankSets
+    from analysis.stats.results import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The complete answers of one section: ``rows`` has a row an answer, with ``sets`` the places of the systems shown."""
+
+    section: Any
+    criterion: str
+    systems: tuple[str, ...]
+    rows: "DataFrame"
+
+    @property
+    def title(self) -> str:
+        return (
+            f"section {self.section.position}, {self.criterion}"
+            if self.criterion
+            else f"section {self.section.position}"
+        )
+
+    def kept(self, column: str) -> "DataFrame":
+        return self.rows[self.rows[column].astype(bool)]
+
+    def arrays(self, rows: "DataFrame") -> tuple["np.ndarray", ...]:
+        """Sets (padded with -1), best, worst, annotators and prompts, as the statistics take them."""
+        import numpy as np
+
+        width = max((len(shown) for shown in rows["sets"]), default=0)
+        sets = np.full((len(rows), width), -1)
+        for place, shown in enumerate(rows["sets"]):
+            sets[place, : len(shown)] = shown
+        best, worst = (rows[name].to_numpy(int) for name in (BEST, WORST))
+        return sets, best, worst, rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+
+
+@register
+class BestWorstAnalysis(ProtocolAnalysis):
+    slug = "best_worst"
+    reads_claims = True
+
+    def analyse(self, context: Context) -> list[Block]:
+        """Blocks for all best-worst sections of a study; the families of tests run over all of them."""
+        if context.claims is None:
+            return []
+        shown = {f"s{position}.{number}": names.split("\x1f") for position, number, names in context.claims.items}
+        asked = [_answers(context.rows, section, shown) for section in context.sections]
+        asked = [one for one in asked if len(one.rows)]
+        fits = [_fit(one, context.level) for one in asked]
+        differences = [
+            (compared, _difference(one, fit, compared))
+            for one, fit in zip(asked, fits, strict=True) for compared in _comparisons(one)
+        ]  # fmt: skip
+        estimates = judged(differences, "best_worst.strength", context.star_scheme)
+        several = len(asked) > 1
+        blocks = [
+            Block("best_worst.strength", "Difference of strengths", "recommended", estimates=estimates,
+                  conclusions=concluded(estimates, _wording, 0.0),
+                  tables=[_pairs_table(estimates, several)], figures=[_pairs_figure(estimates, several)],
+                  note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters."),
+        ]  # fmt: skip
+        for one, fit in zip(asked, fits, strict=True):
+            blocks += _about(one, fit, context)
+        return [block for block in blocks if block.estimates]
+
+
+def _answers(frame: "DataFrame", section: Any, shown: Mapping[str, Sequence[str]]) -> Answers:
+    """The answers that hold both choices, each of another output, both among those that the item showed."""
+    rows = frame[
+        (frame["section"] == section.position) & frame["chosen_system"].notna() & frame["question"].isin((BEST, WORST))
+    ]
+    criteria = [question.criterion for question in section.questions.all() if question.key == BEST]
+    if rows.empty:
+        return Answers(section, "".join(criteria), (), rows)
+    about = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
+    wide = rows.pivot_table(index=about, columns="question", values="chosen_system", aggfunc="first", dropna=True)
+    wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
+    sets = [sorted(shown.get(item, ())) for item in wide["item"]]
+    is_whole = [
+        best != worst and {best, worst} <= set(there)
+        for best, worst, there in zip(wide[BEST], wide[WORST], sets, strict=True)
+    ]
+    wide, sets = wide[is_whole], [there for there, is_there in zip(sets, is_whole, strict=True) if is_there]
+    systems = tuple(sorted({name for there in sets for name in there}))
+    place = {name: number for number, name in enumerate(systems)}
+    wide = wide.assign(
+        sets=[tuple(place[name] for name in there) for there in sets],
+        **{name: wide[name].map(place) for name in (BEST, WORST)},
+    )
+    return Answers(section, "".join(criteria), systems, wide)
+
+
+def _comparisons(one: Answers) -> tuple[Comparison, ...]:
+    """What was planned, then every other pair of systems that was shown."""
+    contrasts = list(one.section.study.contrasts.select_related("x", "y", "section"))
+    planned = [
+        comparison(contrast, one.section, one.criterion)
+        for contrast in of_systems(contrasts, one.section, STRENGTH, STRENGTH) if contrast.criterion in ("", one.criterion)
+    ]  # fmt: skip
+    known = {frozenset((mine.x, mine.y)) for mine in planned}
+    others = [
+        Comparison(one.section.position, x, y, one.criterion)
+        for x, y in combinations(one.systems, 2) if frozenset((x, y)) not in known
+    ]  # fmt: skip
+    return (*planned, *others)
+
+
+def _fit(one: Answers, level: float) -> "BestWorstLogit":
+    from analysis.stats.best_worst import best_worst_logit
+
+    arrays = one.arrays(one.kept("is_kept"))
+    return best_worst_logit(*arrays, n_systems=len(one.systems), level=level, analysis="best_worst.strength")
+
+
+def _difference(one: Answers, fit: "BestWorstLogit", compared: Comparison) -> "Estimate":
+    from analysis.stats.results import Estimate
+
+    if not {compared.x, compared.y} <= set(one.systems):
+        estimate = Estimate(
+            analysis="best_worst.strength", status="no_data", reason="one of the two was never shown", unit="annotator"
+        )
+    else:
+        estimate = fit.difference(one.systems.index(compared.x), one.systems.index(compared.y))
+    words = f"log-odds that {compared.x} is chosen over {compared.y}"
+    named = compared.named(replace(estimate, estimand=words), STRENGTH, null=0.0)
+    return replace(named, sensitivity=(*named.sensitivity, *compared.equivalence(named, null=0.0)))
+
+
+def _wording(one: "Estimate") -> Wording:
+    x, y, about = sides_of(one)
+    return Wording(
+        more=f"{x} was judged better than {y}{about}.", less=f"{y} was judged better than {x}{about}.",
+        same=f"{x} and {y} were judged alike{about}", open=f"It remains open whether {x} or {y} was judged better{about}.",
+        before=f"The strength of {x} minus that of {y}, in log-odds, is", symbol=f"b({x}) − b({y})",
+    )  # fmt: skip
+
+
+def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]:
+    """The systems by themselves: strengths with the ranks that they may have, the papers' counts, and the first letter."""
+    from analysis.stats.best_worst import maxdiff_counts, maxdiff_rows
+    from analysis.stats.ranks import rank_sets_of_rows
+
+    level, where = context.level, {"section": one.section.position, "criterion": one.criterion}
+    strengths = [
+        replace(
+            found, estimand=f"log-odds of {system} against the mean of all",
+            settings={**found.settings, "system": system, **where}, detail={**found.detail, "system": system},
+        )
+        for system, found in zip(one.systems, fit.strengths, strict=True)
+    ]  # fmt: skip
+    together = replace(
+        fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
+    )
+    kept = one.arrays(one.kept("is_kept"))
+    answers, systems, values = maxdiff_rows(*kept[:3], n_systems=len(one.systems))
+    names = [one.systems[place] for place in systems]
+    ranks = rank_sets_of_rows(
+        values, kept[3][answers], names, level=level, resamples=context.resamples, rng=context.rng("ranks", one.title)
+    )
+    counts = maxdiff_counts(
+        *one.arrays(one.kept("is_kept_paper")), n_systems=len(one.systems), level=level, analysis="best_worst.counts"
+    )
+    scores = [
+        replace(
+            found, estimand=f"(best − worst) / shown of {system}", settings={**found.settings, "system": system, **where},
+            detail={**found.detail, "system": system},
+        )
+        for system, found in zip(one.systems, counts.scores, strict=True)
+    ]  # fmt: skip
+    return [
+        Block("best_worst.strengths", f"Strength of each system ({one.title})", "recommended", estimates=(*strengths, together),
+              tables=[_systems_table(strengths, together, ranks, one.title)], figures=[_systems_figure(strengths, one.title)],
+              verdict={"systems": list(one.systems), "status": fit.status, "reason": fit.reason, "ranks": ranks.as_dict(),
+                       "probabilities": fit.probabilities.tolist()},
+              note="Log-odds with sum 0: what is known of a system does not depend on which others stood beside it."),
+        Block("best_worst.counts", f"How often each was the best and the worst ({one.title})", "paper", estimates=tuple(scores),
+              tables=[_counts_table(scores, counts, one.title)], figures=[_counts_figure(scores, one.title)],
+              note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown."),
+    ]  # fmt: skip
+
+
+# Tables and figures
+
+
+def _name(contrast: Mapping[str, Any], several: bool) -> str:
+    where = (
+        f" ({', '.join(filter(None, [contrast['criterion'], 'section ' + str(contrast['section'])]))})"
+        if several
+        else ""
+    )
+    return f"{contrast['x']} > {contrast['y']}{where}"
+
+
+def _pairs_table(estimates: Sequence["Estimate"], several: bool) -> Table:
+    rows = [
+        {
+            "pair": _name(contrast_of(one), several), "role": role(contrast_of(one)), "difference": one.estimate, "interval": ends(one),
+            "p": pvalue(one), "verdict": verdict(one), "n": one.n, "answers": one.n_rows, "reason": one.reason,
+        }
+        for one in estimates
+    ]  # fmt: skip
+    return table(
+        "best_worst_pairs", "Which was judged better",
+        "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
+        "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
+        rows, "first",
+        "Above 0 the first named is chosen over the second. p tests 0, annotators as clusters, and is adjusted within each planned family and "
+        "within all pairs that were not planned.",
+    )  # fmt: skip
+
+
+def _pairs_figure(estimates: Sequence["Estimate"], several: bool) -> Figure:
+    rows = [point(one, _name(contrast_of(one), several), "log-odds") for one in estimates]
+    return figure(
+        "best_worst_pairs", "Difference of strengths of x and y", rows,
+        description="Above 0 the first named of a pair is judged better. Lines are confidence intervals over annotators.",
+        axis="log-odds", reference=0.0,
+    )  # fmt: skip
+
+
+def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks: "RankSets", title: str) -> Table:
+    """The systems, strongest first, with the ranks that each may have among them."""
+    may = dict(zip(ranks.systems, zip(ranks.low or (), ranks.high or (), strict=True), strict=False))
+    rows = []
+    for one in sorted(strengths, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"])):
+        high, low = may.get(one.settings["system"], (None, None))
+        rows.append(
+            {
+                "system": one.settings["system"], "strength": one.estimate, "interval": ends(one), "highest": high, "lowest": low,
+                "n": one.n, "answers": one.n_rows, "reason": "; ".join(filter(None, [one.reason, ranks.reason])),
+            }
+        )  # fmt: skip
+    joint = pvalue(together)
+    said = (
+        f"The joint test that all are equal: p = {joint:.3f}."
+        if joint is not None
+        else f"No joint test: {together.reason}."
+    )
+    return table(
+        "best_worst_systems", f"Systems by strength ({title})",
+        "system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
+        "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
+        rows, "first", f"Strengths have the sum 0. The ranks that systems may have hold together at the stated level. {said}",
+    )  # fmt: skip
+
+
+def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
+    return figure(
+        "best_worst_systems", f"Strength of each system ({title})", [point(one, one.settings["system"], "strength") for one in strengths],
+        description="Lines are confidence intervals over annotators.", axis="strength, log-odds", reference=0.0,
+    )  # fmt: skip
+
+
+def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: str) -> Table:
+    rows = [
+        {
+            "system": one.settings["system"], "shown": one.detail["n_shown"], "best": one.detail["n_best"], "worst": one.detail["n_worst"],
+            "score": one.estimate, "interval": ends(one), "n": one.n, "reason": one.reason,
+        }
+        for one in sorted(scores, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"]))
+    ]  # fmt: skip
+    return table(
+        "best_worst_counts", f"How often each was the best and the worst ({title})",
+        "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
+        "n|n annotators|integer; reason|Undefined because|text",
+        rows, "first", f"The score is (best − worst) / shown, from −1 to 1; {counts.n_rows} answers of {counts.n_clusters} annotators.",
+    )  # fmt: skip
+
+
+def _counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
+    return figure(
+        "best_worst_counts", f"MaxDiff score of each system ({title})", [point(one, one.settings["system"], "score") for one in scores],
+        description="(Best − worst) / shown. Lines are confidence intervals over annotators.", axis="score", reference=0.0, limits=[-1, 1],
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""Best-worst scaling (MaxDiff): of a few outputs of a prompt annotators choose the best one and the worst one.
+
+Two choices among four outputs say how five of their six pairs stand, so it asks less of people than a ranking, and it works with
+more systems than anybody can rank: each page shows a few of them, drawn at random.
+"""
+
+from django import forms
+from django.db.models import Count
+
+from . import Ask, DrawnItem, PoolSpent, Problem, Protocol, Sample, arms_of, register
+from .base.fields import ExposureChoice
+from .base.references import ENDS
+
+BEST, WORST = "best", "worst"
+STRENGTH = "strength"
+# With two outputs the worst is known once the best is; more than seven nobody holds in mind at once.
+FEWEST, MOST = 3, 7
+
+
+class BestWorstSettings(forms.Form):
+    set_size = forms.IntegerField(
+        min_value=FEWEST,
+        max_value=MOST,
+        initial=4,
+        label="outputs shown at once",
+        help_text="A page shows the outputs of so many systems, or of all where there are fewer. They are drawn at random.",
+    )
+    labels = forms.ChoiceField(
+        choices=[
+            ("random", "random letters for each prompt"),
+            ("fixed", "the same letters for everybody, in the order of the systems' names"),
+        ],
+        initial="random",
+        label="letters",
+    )
+    layout = forms.ChoiceField(
+        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
+    )
+    noun = forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
+    )
+    explanation = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What makes one better than another. Markdown."
+    )  # fmt: skip
+
+
+def set_size(section) -> int:
+    """How many outputs a page shows; the default where the setting cannot be read, which the checklist names."""
+    size = section.settings.get("set_size")
+    return (
+        size if isinstance(size, int) and FEWEST <= size <= MOST else BestWorstSettings.base_fields["set_size"].initial
+    )
+
+
+@register
+class BestWorst(Protocol):
+    slug = "best_worst"
+    label = "Best and worst of a few outputs"
+    help = "Annotators see a few outputs of a prompt and choose the best one and the worst one."
+    settings_form = BestWorstSettings
+    question_kind = "output"
+    # Strengths are compared through other systems too, so two of them need not meet on one page.
+    together_in = "batch"
+    questions = (
+        {"key": BEST, "text": "Which one is the best?", "scale": {"kind": "output"}},
+        {"key": WORST, "text": "Which one is the worst?", "scale": {"kind": "output"}},
+    )
+    sample = Sample(systems=4)
+    source = "Finn and Louviere 1992; Kiritchenko and Mohammad 2017"
+
+    def estimands(self, section):
+        return {STRENGTH: "the strength of x minus that of y, in log-odds"}
+
+    def answer_keys(self, section, question):
+        return ()
+
+    # The design
+
+    def draw(self, section, pool, rng):
+        """Outputs of so many systems of each prompt, drawn at random; made items where the section has them."""
+        if pool.items:
+            return super().draw(section, pool, rng)
+        size = min(set_size(section), len(pool.systems))
+        if section.m and size < FEWEST:
+            raise PoolSpent(f"{FEWEST} systems are needed on a page and there are {size}", "systems")
+        drawn = []
+        for prompt in pool.prompts[: section.m]:
+            places = sorted(rng.sample(range(len(pool.systems)), size))
+            outputs = tuple(rng.choice(pool.outputs[prompt, pool.systems[place]]) for place in places)
+            drawn.append(DrawnItem(prompt, outputs))
+        return drawn
+
+    def problems(self, section):
+        yield from _question_problems(section)
+        systems = section.study.systems.all()
+        if len(systems) < FEWEST:
+            yield Problem(
+                f"A best and a worst need outputs of {FEWEST} systems at least, and the study has {len(systems)}. "
+                "Add a system, or ask two choices.", "systems",
+            )  # fmt: skip
+        ends = [system.name for system in systems if system.reference in ENDS]
+        if ends:
+            yield Problem(
+                f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides which of the others is the best "
+                "or the worst. Take the mark away, or leave the system out.", "systems",
+            )  # fmt: skip
+        for arm in arms_of(section):
+            if 0 < len(arm.systems.all()) < FEWEST <= len(systems):
+                yield Problem(
+                    f"Arm {arm.name} shows the outputs of fewer than {FEWEST} systems. Give it another system.", "arms"
+                )
+        if section.m < 1:
+            yield Problem("Annotators must see at least one prompt.", "m")
+        few = section.items.annotate(n=Count("exposures")).filter(n__lt=FEWEST).count() if section.pk else 0
+        if few:
+            yield Problem(
+                f"{few} ready-made items hold fewer than {FEWEST} outputs: there is no best and worst.", "batches"
+            )
+
+    # An annotator's page
+
+    def asks(self, page):
+        return {
+            page.slot(question, item): Ask(
+                ExposureChoice(question.required, item.exposures), question.id, stores="chosen", item_id=item.id,
+                position=item.position, text=question.text, help=question.help,
+            )
+            for item in page.items
+            for question in page.questions
+        }  # fmt: skip
+
+    def clean(self, page, data):
+        """The best and the worst are two outputs, and a prompt is answered wholly or not at all."""
+        noun = str(page.section.settings.get("noun") or "text")
+        asked = {question.key: question for question in page.section.questions}
+        errors = {}
+        if not {BEST, WORST} <= asked.keys():
+            return errors  # a draft's preview; the checklist names what is missing
+        for item in page.items:
+            slots = [page.slot(asked[key], item) for key in (BEST, WORST)]
+            if not all(slot in data for slot in slots):
+                continue  # the field itself has refused one of them
+            chosen = [data[slot] for slot in slots]
+            if chosen.count(None) == 1:
+                errors[slots[chosen.index(None)]] = f"Please choose the best {noun} and the worst one, or neither."
+            elif chosen[0] is not None and chosen[0] == chosen[1]:
+                letter = next(label for label, exposure in item.exposures if exposure == chosen[0])
+                errors[slots[1]] = (
+                    f"{noun.capitalize()} {letter} cannot be the best and the worst. Please choose another one here or above."
+                )
+        return errors
+
+    def plausible(self, asks, robot):
+        """A robot perceives each output of a prompt once, and names the one that it likes most and the one that it likes least."""
+        items: dict[int, list[str]] = {}
+        for slot, ask in asks.items():
+            items.setdefault(ask.item_id, []).append(slot)
+        sent = {}
+        for slots in items.values():
+            liked = sorted((robot.liking(exposure), label) for label, exposure in asks[slots[0]].field.exposures)
+            sent |= dict(zip(slots, (liked[-1][1], liked[0][1]), strict=True))
+        return sent
+
+
+def _question_problems(section):
+    questions = {question.key: question for question in section.questions.all()}
+    for key in (BEST, WORST):
+        if key not in questions:
+            yield Problem(f"There must be a question with the key “{key}”: which output is the {key}.", "questions")
+    for key, question in questions.items():
+        if key not in (BEST, WORST):
+            yield Problem(
+                f"Question {key} is neither “{BEST}” nor “{WORST}”. Ask about another criterion in a section of its own.", "questions"
+            )  # fmt: skip
+        if (question.scale or {}).get("kind") != "output":
+            yield Problem(f"Question {key} must be asked as one of the outputs shown.", "questions")
+        if question.x_id:
+            yield Problem(f"Question {key} is about all outputs of a page: it cannot name two systems.", "questions")
+        if question.skip_reasons:
+            yield Problem(
+                f"Question {key} offers ways not to answer: a best without a worst says too little. Let a whole prompt be left empty instead.",
+                "questions",
+            )  # fmt: skip
+    if len({question.criterion for question in questions.values()}) > 1:
+        yield Problem(
+            "The best and the worst are asked on two criteria: give both questions one criterion.", "questions"
+        )
+    if len({question.required for question in questions.values()}) > 1:
+        yield Problem(
+            "One of the two questions must be answered and the other need not: let both be required, or neither.", "questions"
+        )  # fmt: skip
