@@ -12,6 +12,7 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.db.models import F, QuerySet
+from django.dispatch import Signal
 from django.test import Client, RequestFactory
 from django.test.client import encode_multipart
 
@@ -22,11 +23,12 @@ from annotators.pages.forms import active_seconds, read_page
 from annotators.pages.record import standing_of
 from annotators.places import assign
 from annotators.views import ends
+from studies import signals
 from studies.models import Batch, Job, Study
 from studies.protocols import Ask, Page, Protocol
 from studies.protocols.base.fields import ExposureChoice
 from studies.protocols.base.scales import read_scale
-from studies.services import jobs, lifecycle
+from studies.services import lifecycle
 from tests.builders import panel, spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
 
@@ -529,10 +531,11 @@ def test_a_full_disk_is_told_and_heals_and_leaves_nothing_half_written(client):
 
 
 def test_no_annotator_ever_waits_for_a_broker(study, client, monkeypatch, django_capture_on_commit_callbacks):
-    def broken():
+    def broken(**kwargs):
         raise AssertionError("the broker was asked")
 
-    monkeypatch.setattr(jobs, "wakers", [broken])
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(broken)
     with django_capture_on_commit_callbacks(execute=True):
         client.post(f"/e/{panel(study).key}/?who=a", {"agree": "1"})
         assignment = finished(Assignment.objects.get())

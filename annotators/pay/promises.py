@@ -76,7 +76,7 @@ def promises_pay(recruitment: Recruitment, outcome: str) -> bool:
     return reward > NOBODY and terms.promised(outcome, reward, 0, 0) > NOBODY
 
 
-def problems_of(study: Study) -> Iterator[Problem]:
+def problems_of(study: Study, **kwargs: object) -> Iterator[Problem]:
     """For the checklist before launch: links that pay, and do not say what an early end pays."""
     for recruitment in study.recruitments.order_by("pk"):
         recruitment.study = study

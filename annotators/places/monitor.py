@@ -30,7 +30,7 @@ class Progress:
     inside: int = 0
 
 
-def progress_of(study_ids: Iterable[int]) -> dict[int, Progress]:
+def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, Progress]:
     """How many annotators of each study submitted in time, when the last answer of theirs came, how many robots submitted or were
     read from files, and how many annotators are inside: they hold a place and have not submitted.
 

@@ -94,7 +94,7 @@ def throw_away(study: Study, by) -> int:
         return clear_tries(draft)
 
 
-def clear_tries(study: Study) -> int:
+def clear_tries(study: Study, **kwargs: object) -> int:
     """Delete all that tries left behind: answers, visits, assignments, batches, and the items that they alone used."""
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
@@ -116,7 +116,7 @@ def clear_tries(study: Study) -> int:
     return n
 
 
-def clear_people(study: Study) -> None:
+def clear_people(study: Study, **kwargs: object) -> None:
     """Before a draft is deleted: its recruitments, which nobody can have used."""
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()

@@ -10,7 +10,7 @@ import time
 
 from django.conf import settings
 
-from studies.services import jobs
+from studies import signals
 
 logger = logging.getLogger("heval.broker")
 QUIET_SECONDS = 60  # a broker that is down is told of once in this time
@@ -21,12 +21,12 @@ _thread: threading.Thread | None = None
 
 
 def connect() -> None:
-    """Have ``jobs.submit`` wake the workers, where a broker is set."""
+    """Have jobs that wait wake the workers, where a broker is set."""
     if settings.CELERY_BROKER_URL:
-        jobs.wakers.append(wake)
+        signals.jobs_waiting.connect(wake, dispatch_uid="heval_site.runtime.broker.wake")
 
 
-def wake() -> None:
+def wake(**kwargs: object) -> None:
     """Ask for one message. Returns at once, whatever the broker does."""
     global _thread
     with _start:

@@ -1,12 +1,13 @@
 """The life of a study as a line, and its checklist with links to where each thing is mended."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median_low
 
 from django.urls import NoReverseMatch, reverse
 
+from studies import signals
 from studies.design.definition import Burden, burdens, problems
 from studies.services import lifecycle
 
@@ -23,8 +24,6 @@ STEPS = (
     ("Analyse", "analyses"),
     ("Share", "share"),
 )
-# How many annotators submitted, and when the last did, by study id: filled by the app that knows.
-progress_of: list[Callable[[list[int]], dict]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,8 @@ def closing_words(study: Study) -> str:
     if until is None:
         return ""
     inside = 0
-    for of in progress_of:
-        found = of([study.pk]).get(study.pk)
+    for _, counted in signals.counting_progress.send(Study, study_ids=[study.pk]):
+        found = counted.get(study.pk)
         inside = found.inside if found else 0
     until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
     if not inside:

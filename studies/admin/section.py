@@ -10,10 +10,11 @@ from django.db.models import Max
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
+from studies import signals
 from studies.design.definition import settings_data
 from studies.protocols.base.pairs import unknown_names
 from studies.services import drafts, questions
-from studies.services.lifecycle import NotNow, before_launch
+from studies.services.lifecycle import NotNow
 
 from ..access import Action, get_row, is_researcher, visible
 from ..models import Contrast, Question, Section, Study
@@ -309,8 +310,7 @@ class SectionAdmin(Scoped):
             with transaction.atomic():
                 stale.lock(section.study_id)
                 if any(name.endswith("-DELETE") for name in request.POST):
-                    for clear in before_launch:
-                        clear(section.study)
+                    signals.clearing_tries.send(Study, study=section.study)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
                     return conflict

@@ -9,8 +9,9 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
+from studies import signals
 from studies.models import audit
-from studies.services import drafts, lifecycle
+from studies.services import drafts
 from studies.stimuli.markdown import rendered
 
 from .. import access
@@ -136,8 +137,8 @@ class StudyAdmin(Scoped):
         changelist = super().get_changelist_instance(request)
         ids = [study.pk for study in changelist.result_list]
         found, owners = {}, access.owners_of(ids)
-        for count in life.progress_of:
-            found |= count(ids)
+        for _, counted in signals.counting_progress.send(Study, study_ids=ids):
+            found |= counted
         for study in changelist.result_list:
             study.shown_progress = found.get(study.pk)
             study.shown_owners = ", ".join(owners.get(study.pk, ()))
@@ -221,8 +222,7 @@ class StudyAdmin(Scoped):
                 stale.lock(study.pk)
                 if study.is_draft and any(name.endswith("-DELETE") for name in request.POST):
                     # What a researcher tried out hangs on what is being deleted.
-                    for clear in lifecycle.before_launch:
-                        clear(study)
+                    signals.clearing_tries.send(Study, study=study)
                 if conflict := self._conflict(request, study):
                     return conflict
                 return super().changeform_view(request, object_id, form_url, extra)

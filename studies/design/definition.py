@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Count
 
+from studies import signals
 from studies.models import Batch, Design, Exposure, Item, Output, Placement, Study
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY, PoolSpent, Problem, Shown
@@ -243,10 +244,6 @@ def wording_of(study: Study, design_id: int | None) -> Wording:
     return frozen_wording(design_id) if design_id else wording(design_of(study))
 
 
-# What other apps find missing or unwise in a draft. Filled in their ready().
-further_problems: list[Callable[[Study], Iterable[Problem]]] = []
-
-
 def _stated_problems(study: Study) -> Iterator[Problem]:
     """The problems that can be seen without drawing a batch."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
@@ -278,8 +275,8 @@ def _stated_problems(study: Study) -> Iterator[Problem]:
             "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
             "batches_per_annotator", False, "several_batches",
         )  # fmt: skip
-    for found_by in further_problems:
-        yield from found_by(study)
+    for _, found in signals.checking_draft.send(Study, study=study):
+        yield from found
 
 
 def problems(study: Study) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from studies import signals
 from studies.access import Action, check
 from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
@@ -139,8 +140,8 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
 def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
     keys = [each.key for each in dropped]
     if keys:
-        for clear in lifecycle.before_launch:  # what was tried out hangs on the prompts
-            clear(study)
+        # What was tried out hangs on the prompts.
+        signals.clearing_tries.send(Study, study=study)
     for start in range(0, len(keys), CHUNK):
         some = keys[start : start + CHUNK]
         used = (

@@ -1,11 +1,11 @@
 """Clones of studies, and the end of a draft that nobody wants."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import models, transaction
 
-from studies import access
+from studies import access, signals
 from studies.access import Action, check
 from studies.models import (
     TEST_NUMBERS,
@@ -31,9 +31,6 @@ from studies.models import (
 
 from . import lifecycle
 from .steps import is_time_for
-
-# Run before a draft is deleted: other apps remove what hangs on it. Filled in their ready().
-before_delete: list[Callable[[Study], None]] = []
 
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
@@ -154,8 +151,8 @@ def delete_draft(study: Study, by) -> str:
             if not study.archived_at:
                 lifecycle.archive(study, by)
             return "archived"
-        for clear in [*lifecycle.before_launch, *before_delete]:
-            clear(study)
+        signals.clearing_tries.send(Study, study=study)
+        signals.deleting_draft.send(Study, study=study)
         _delete_design(study)
         title = study.title
         study.delete()

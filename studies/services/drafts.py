@@ -7,12 +7,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from studies import access
+from studies import access, signals
 from studies.access import Action, check
 from studies.design.definition import STUDY_FIELDS
 from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
-from . import lifecycle
 from .lifecycle import NotNow
 
 
@@ -56,8 +55,7 @@ def editing(study_id: int, by, *, clears_tries: bool = False) -> Iterator[Study]
         study = _locked(study_id)
         refuse_launched(study)
         if clears_tries:
-            for clear in lifecycle.before_launch:
-                clear(study)
+            signals.clearing_tries.send(Study, study=study)
         yield study
 
 

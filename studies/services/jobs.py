@@ -39,6 +39,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 from django.utils.module_loading import autodiscover_modules
 
+from studies import signals
 from studies.access import Action, check, check_own
 from studies.models import Job, audit
 
@@ -95,8 +96,6 @@ _kinds: dict[str, Kind] = {}
 _periodic: dict[str, Periodic] = {}
 _is_loaded = False
 
-# Called after the commit of a submit, to tell workers. Each must return at once and raise nothing. Filled in ready().
-wakers: list[Callable[[], None]] = []
 # Set when the process should end: running jobs go back to waiting at their next progress.
 stopping = Wish()
 
@@ -186,8 +185,7 @@ def _with_token(request_token: str, columns: dict[str, Any]) -> tuple[Job, bool]
 
 
 def _wake() -> None:
-    for waker in wakers:
-        waker()
+    signals.jobs_waiting.send(Job)
 
 
 def cancel(job: Job, by) -> bool:

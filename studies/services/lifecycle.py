@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
+from studies import signals
 from studies.access import Action, check
 from studies.design.definition import canonical, design_of, problems, sha256_of, unreadable
 from studies.design.draw import PoolSpent, drawn_batches, write_batches
@@ -20,9 +21,6 @@ from studies.protocols import Problem
 
 from . import sizes
 from .steps import is_time_for
-
-# Run before a study leaves its draft: other apps clear what only a draft may hold (tests). Filled in their ready().
-before_launch: list = []
 
 # What grows by leaps when a study is launched, or shortly before.
 DRAWN = (Batch, Item, Exposure, Placement, Output, Prompt)
@@ -97,8 +95,8 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     check(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
-    for clear in before_launch:  # what tries left is not drawn from; cleared again under the lock
-        clear(study)
+    # What tries left is not drawn from. It is cleared again under the lock.
+    signals.clearing_tries.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is compared with what is frozen, under the lock.
     before = sha256_of(canonical(design_of(study)))
     if found := standing_problems(study, acknowledged):
@@ -115,8 +113,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     with transaction.atomic():
         study = _locked(study)
         _refuse_launched(study)
-        for clear in before_launch:
-            clear(study)
+        signals.clearing_tries.send(Study, study=study)
         study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
         text = canonical(design_of(study))
         if sha256_of(text) != before:
@@ -146,8 +143,7 @@ def freeze(study: Study, by) -> Study:
             )
         if found := list(unreadable(study)):
             raise NotReady(found)
-        for clear in before_launch:
-            clear(study)
+        signals.clearing_tries.send(Study, study=study)
         text = canonical(design_of(study))
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
         _set_state(study, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())

@@ -8,10 +8,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Max
 
+from studies import signals
 from studies.design.draw import content_of
 from studies.imports.preparation import ORIGINAL
 from studies.models import TEST_NUMBERS, Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
-from studies.services import lifecycle
 from studies.services.lifecycle import NotNow
 
 from .batches import GatheredBatch
@@ -34,7 +34,7 @@ def write(plan: Plan) -> None:
     """Replay the plan's journal, in the caller's transaction. Raises Moved where the study is no longer what was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
     if words := refusal(study):
-        raise lifecycle.NotNow(words)
+        raise NotNow(words)
     if standing_of(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
         raise Moved("The study was changed while the file was being read. Look at the file once more.")
     try:
@@ -216,8 +216,8 @@ class _Items:
 
 def _empty_batches(study: Study, keys: list[str]) -> None:
     """Take the items out of batches that are replaced, and remove items that lie in no batch any more."""
-    for clear in lifecycle.before_launch:  # what was tried out hangs on the items
-        clear(study)
+    # What was tried out hangs on the items.
+    signals.clearing_tries.send(Study, study=study)
     for some in _chunks(keys, 500):
         placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
         items = set(placements.values_list("item_id", flat=True))

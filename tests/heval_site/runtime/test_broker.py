@@ -6,8 +6,10 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from django.dispatch import Signal
 
 from heval_site.runtime import broker
+from studies import signals
 
 pytestmark = pytest.mark.postgres
 
@@ -73,15 +75,18 @@ def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypat
 
 
 def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
-    from studies.services import jobs
-
-    monkeypatch.setattr(jobs, "wakers", [])
+    woken = []
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    monkeypatch.setattr(broker, "wake", lambda **kwargs: woken.append(1))
     settings.CELERY_BROKER_URL = ""
     broker.connect()
-    assert jobs.wakers == []
+    signals.jobs_waiting.send(None)
+    assert woken == []
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
     broker.connect()
-    assert jobs.wakers == [broker.wake]
+    broker.connect()
+    signals.jobs_waiting.send(None)
+    assert woken == [1], "a second connection is the first one"
 
 
 def test_only_json_is_taken_from_the_broker():
@@ -100,7 +105,8 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
 
     jobs.load()
     monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
-    monkeypatch.setattr(jobs, "wakers", [broker.send])
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(lambda **kwargs: broker.send(), weak=False)
     jobs.register("count")(lambda job, progress: {"n": 1})
     celery = celery_app(redis_url)
     assert broker.is_reachable()

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
+from studies import signals
 from studies.models import Job, Study
 from studies.services import jobs
 
@@ -88,7 +90,8 @@ def test_the_same_request_token_gives_the_same_row(kind):
 
 def test_a_job_exists_only_if_the_transaction_that_asked_commits(kind, monkeypatch, django_capture_on_commit_callbacks):
     woken = []
-    monkeypatch.setattr(jobs, "wakers", [lambda: woken.append(1)])
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(lambda **kwargs: woken.append(1), weak=False)
     kind("any", lambda job, progress: None)
     with pytest.raises(IntegrityError), transaction.atomic():
         jobs.submit("any")
@@ -102,10 +105,11 @@ def test_a_job_exists_only_if_the_transaction_that_asked_commits(kind, monkeypat
 
 
 def test_a_waker_that_fails_does_not_fail_the_request(kind, monkeypatch, django_capture_on_commit_callbacks):
-    def broken():
+    def broken(**kwargs):
         raise ConnectionError("the broker is down")
 
-    monkeypatch.setattr(jobs, "wakers", [broken])
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(broken)
     with django_capture_on_commit_callbacks(execute=True):
         job = jobs.submit(kind("any", lambda job, progress: None))
     assert standing(job).state == State.WAITING
