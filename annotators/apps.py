@@ -32,6 +32,5 @@ class AnnotatorsConfig(AppConfig):
             (signals.counting_progress, monitor.progress_of),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
-        import_job.IMPORTERS["answers"] = import_job.Importer(
-            imports.import_answers, imports.refusal, "import_answers", "Write the answers"
-        )
+        answers = import_job.Importer(imports.import_answers, imports.refusal, "import_answers", "Write the answers")
+        import_job.register("answers", answers)

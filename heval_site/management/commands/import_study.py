@@ -111,7 +111,7 @@ class Command(BaseCommand):
                 raise CommandError(f"--column {pair}: write OURS=THEIRS, each name of ours once.")
             columns[ours] = theirs
         try:
-            report = import_job.IMPORTERS["answers"].read(
+            report = import_job.importer("answers").read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
             )
         except (lifecycle.NotNow, SettingsRefused) as refused:

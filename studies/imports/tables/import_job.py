@@ -1,6 +1,6 @@
 """The import of an upload: at once where it is small, as a job where it is not.
 
-What a file may hold is said by importers; other apps add theirs in their ready().
+What a file may hold is said by importers; other apps register theirs in their ready().
 """
 
 import uuid
@@ -40,11 +40,24 @@ def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None
     return import_file(study, path, options=Options.from_json(options), **how)
 
 
-IMPORTERS = {"stimuli": Importer(read_stimuli, refusal, "import")}
+_importers: dict[str, Importer] = {}
+
+
+def register(kind: str, importer: Importer) -> None:
+    """Make a kind of file known by its name. The same importer may be registered again."""
+    if _importers.setdefault(kind, importer) != importer:
+        raise ValueError(f"Two importers want to read the kind of file {kind!r}.")
+
+
+def importer(kind: str) -> Importer:
+    return _importers[kind]
 
 
 def importer_of(upload: Upload) -> Importer:
-    return IMPORTERS[upload.kind]
+    return importer(upload.kind)
+
+
+register("stimuli", Importer(read_stimuli, refusal, "import"))
 
 
 def _read(study: Study, upload: Upload, by, progress: Progress, **how: Any) -> Report:

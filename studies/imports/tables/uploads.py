@@ -41,7 +41,7 @@ class Upload:
     is_confirmed: bool = False
     report: dict[str, Any] | None = None
     fault: str = ""
-    kind: str = "stimuli"  # what the file holds (import_job.IMPORTERS)
+    kind: str = "stimuli"  # what the file holds (import_job.register)
 
     @property
     def path(self) -> Path:
