@@ -5,7 +5,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import Study, link, optional_link
+from studies.models import Study
+from studies.models.fields import link, optional_link
 from studies.models.guards import AppendOnlyModel
 
 

@@ -6,7 +6,8 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
-from studies.models import Study, link, optional_link
+from studies.models import Study
+from studies.models.fields import link, optional_link
 from studies.models.guards import AppendOnlyModel
 
 

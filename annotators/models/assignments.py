@@ -16,11 +16,8 @@ from studies.models import (
     Job,
     Question,
     Study,
-    link,
-    moment,
-    new_seed,
-    optional_link,
 )
+from studies.models.fields import link, moment, new_seed, optional_link
 from studies.models.guards import AppendOnlyModel
 
 from .recruitment import Recruitment

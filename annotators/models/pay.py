@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import NO_DEBT, link, moment, optional_link
+from studies.models.fields import NO_DEBT, link, moment, optional_link
 
 
 class OutcomePay(models.Model):

@@ -7,7 +7,8 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import CURRENCY, NO_DEBT, PEOPLE, Arm, Study, link, moment, optional_link
+from studies.models import Arm, Study
+from studies.models.fields import CURRENCY, NO_DEBT, PEOPLE, link, moment, optional_link
 
 from .constants import OPERATIONS, STATES
 from .registry import choices

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import moment, optional_link
+from studies.models.fields import moment, optional_link
 from studies.models.guards import AppendOnlyModel
 
 

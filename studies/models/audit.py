@@ -3,9 +3,32 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
+from django.db import models
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 
-from . import AuditEvent
+from .fields import optional_link
+from .guards import AppendOnlyModel
+from .study import Study
+
+
+class AuditEvent(AppendOnlyModel):
+    """Who did what, when. ``data`` holds no personal data of annotators."""
+
+    at = models.DateTimeField(db_default=Now())
+    by = optional_link(settings.AUTH_USER_MODEL)
+    study = optional_link(Study, "audit_events")
+    assignment_code = models.CharField(max_length=32, blank=True)  # not a key: studies does not know annotators
+    verb = models.CharField(max_length=50)
+    data = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        base_manager_name = "objects"
+
+    def __str__(self):
+        return self.verb
 
 
 def record(verb: str, *, study=None, by=None, assignment_code: str = "", **data) -> AuditEvent:

@@ -1,0 +1,148 @@
+"""Batches hold items, and items hold the outputs that an annotator is shown together."""
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from .design import Arm, Design, Question, Section
+from .fields import NUMBERED, SMALL, link, moment, optional_link
+from .guards import DesignModel
+from .stimuli import Output, Prompt
+from .study import Study
+
+
+class Item(DesignModel):
+    """What is judged: a prompt with the outputs shown for it. The same thing judged is the same row."""
+
+    class Kind(models.TextChoices):
+        LIVE = "live"
+        TEST = "test"
+        PRACTICE = "practice"
+
+    grows_after_launch = True
+    changes_after_launch = frozenset({"settled_at"})
+    amendable = frozenset({"retired_in"})
+
+    study = link(Study, "items")
+    section = link(Section, "items")
+    number = models.PositiveIntegerField(validators=NUMBERED)
+    prompt = link(Prompt, "items")
+    kind = models.CharField(max_length=8, choices=Kind, default=Kind.LIVE)
+    content = models.CharField(max_length=64, help_text="sha256 of prompt, sorted outputs and kind")
+    settled_at = moment()
+    retired_in = optional_link(Design, editable=False)
+
+    class Meta:
+        ordering = ["section", "number"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["section", "number"], name="item_number_once_per_section"),
+            UniqueConstraint(fields=["section", "content"], name="item_is_the_same_thing_judged_once"),
+        ]
+
+    def __str__(self):
+        return f"item {self.number}"
+
+
+class Exposure(DesignModel):
+    """One output in an item."""
+
+    study_path = "item__study"
+    grows_after_launch = True
+
+    item = link(Item, "exposures")
+    output = link(Output, "exposures")
+    number = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["item", "number"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["item", "output"], name="exposure_output_once_per_item"),
+            UniqueConstraint(fields=["item", "number"], name="exposure_number_once_per_item"),
+        ]
+
+
+class Expected(DesignModel):
+    """What a test question or a practice item should be answered."""
+
+    study_path = "item__study"
+    grows_after_launch = True
+
+    item = link(Item, "expected")
+    question = link(Question)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    exposure = optional_link(Exposure)
+    explanation = models.TextField(blank=True)
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["item", "question"], name="expected_once_per_item_and_question"),
+            CheckConstraint(
+                name="expected_is_a_range_or_an_exposure",
+                condition=Q(low__isnull=False, high__gte=F("low"), exposure=None)
+                | Q(low=None, high=None, exposure__isnull=False),
+            ),
+        ]
+
+
+class Batch(DesignModel):
+    """What one annotator is given. ``wanted`` places; ``claimed`` counts its assignments that are not released."""
+
+    class Origin(models.TextChoices):
+        DRAWN = "drawn"
+        IMPORTED = "imported"
+        TOP_UP = "top_up"
+        REPLACEMENT = "replacement"
+        ANSWERED = "answered", "of imported answers"
+        TEST = "test"
+
+    grows_after_launch = True
+    changes_after_launch = frozenset({"claimed"})
+
+    study = link(Study, "batches")
+    arm = link(Arm, "batches")
+    number = models.PositiveIntegerField(validators=NUMBERED)
+    wanted = models.PositiveSmallIntegerField(default=1, validators=SMALL)
+    claimed = models.PositiveSmallIntegerField(default=0)
+    origin = models.CharField(max_length=11, choices=Origin, default=Origin.DRAWN)
+    copy_of = optional_link("self", "copies")
+    key = models.CharField(max_length=100, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        verbose_name_plural = "batches"
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "number"], name="batch_number_once_per_study"),
+            UniqueConstraint(fields=["study", "key"], condition=~Q(key=""), name="batch_key_once_per_study"),
+            CheckConstraint(name="batch_claimed_at_most_wanted", condition=Q(claimed__lte=F("wanted"))),
+        ]
+        indexes = [
+            models.Index(
+                fields=["study", "claimed", "number"], condition=Q(claimed__lt=F("wanted")), name="batch_open"
+            ),
+        ]
+
+    def __str__(self):
+        return f"batch {self.number}"
+
+
+class Placement(DesignModel):
+    """An item's place in a batch."""
+
+    study_path = "batch__study"
+    grows_after_launch = True
+
+    batch = link(Batch, "placements")
+    item = link(Item, "placements")
+    number = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["batch", "number"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["batch", "number"], name="placement_number_once_per_batch"),
+            UniqueConstraint(fields=["batch", "item"], name="placement_item_once_per_batch"),
+        ]

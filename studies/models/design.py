@@ -1,0 +1,195 @@
+"""The design of a study: its systems, arms, sections and questions, and its frozen versions."""
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from studies import protocols
+from studies.protocols.base.references import ENDS, Reference
+
+from .fields import MINUTES, NO_DEBT, PEOPLE, SMALL, link, optional_link
+from .guards import AppendOnlyModel, DesignModel
+from .study import Study
+
+
+class Design(AppendOnlyModel):
+    """The frozen design of a study: canonical JSON and its sha256. Version 1 at launch, one more for each amendment."""
+
+    study = link(Study, "designs")
+    version = models.PositiveSmallIntegerField()
+    canonical = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    at = models.DateTimeField(db_default=Now())
+    by = optional_link(settings.AUTH_USER_MODEL)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["version"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "version"], name="design_version_once_per_study"),
+            CheckConstraint(
+                name="design_amendment_has_a_reason", condition=Q(version=1) | (Q(version__gt=1) & ~Q(reason=""))
+            ),
+        ]
+
+    def __str__(self):
+        return f"version {self.version}"
+
+
+class System(DesignModel):
+    """What is compared. A human author is a system too."""
+
+    Reference = Reference
+    ENDS = ENDS
+
+    study = link(Study, "systems")
+    name = models.CharField(max_length=100, help_text="Annotators never see it.")
+    is_human = models.BooleanField("human author", default=False)
+    reference = models.CharField(
+        max_length=9, choices=Reference, blank=True,
+        help_text="What others are measured against; maximal and minimal: the best and the worst that an output can be, planted among "
+        "those that are rated.",
+    )  # fmt: skip
+
+    class Meta:
+        ordering = ["name"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "name"], name="system_name_once_per_study"),
+            CheckConstraint(name="system_has_a_name", condition=~Q(name="")),
+        ]
+
+    def __str__(self):
+        return self.name
+
+
+class Arm(DesignModel):
+    """A between-subject cell. Every study has at least one."""
+
+    class Condition(models.TextChoices):
+        NONE = "none"
+        INSTRUCTIONS = "instructions"
+        EXAMPLES = "examples"
+        COMPARISON = "comparison"
+
+    amendable = frozenset({"reward", "minutes", "instructions"})
+
+    study = link(Study, "arms")
+    name = models.CharField(max_length=50, default="all")
+    condition = models.CharField(max_length=12, choices=Condition, default=Condition.NONE)
+    instructions = models.TextField(blank=True, help_text="Replaces the study's instructions for this arm. Markdown.")
+    domain = models.CharField(max_length=50, blank=True, help_text="Prompts of this domain alone; empty: all.")
+    systems = models.ManyToManyField(System, through="ArmSystem", blank=True, related_name="+")
+    wanted = models.PositiveIntegerField(
+        null=True, blank=True, validators=PEOPLE, help_text="Places; empty: an equal share of the target."
+    )
+    reward = models.DecimalField(
+        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+    )
+    minutes = models.PositiveSmallIntegerField(
+        null=True, blank=True, validators=MINUTES, help_text="Empty: the study's."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "name"], name="arm_name_once_per_study"),
+            CheckConstraint(name="arm_pays_nothing_below_zero", condition=Q(reward=None) | Q(reward__gte=0)),
+        ]
+
+    def __str__(self):
+        return self.name
+
+
+class ArmSystem(DesignModel):
+    study_path = "arm__study"
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="arm_systems")
+    system = models.ForeignKey(System, models.PROTECT, related_name="+")
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["arm", "system"], name="arm_system_once")]
+
+
+class Section(DesignModel):
+    """A part of what one annotator does, under one protocol."""
+
+    class Purpose(models.TextChoices):
+        LIVE = "live", "live: counts"
+        TRAINING = "training", "training: teaches, never in an estimate"
+        SCREENING = "screening", "screening: who may take part"
+
+    study = link(Study, "sections")
+    position = models.PositiveSmallIntegerField(validators=SMALL)
+    protocol = models.CharField(max_length=20, choices=protocols.choices)
+    purpose = models.CharField(max_length=9, choices=Purpose, default=Purpose.LIVE)
+    m = models.PositiveSmallIntegerField(
+        default=5, validators=[MaxValueValidator(100)],
+        help_text="Exposure samples: prompts shown in this section. 0 where it shows none (survey).",
+    )  # fmt: skip
+    settings = models.JSONField(default=dict, blank=True)
+    reuses = optional_link(
+        "self", "reused_by", help_text="Show the first m items of that section again instead of new ones."
+    )
+    arms = models.ManyToManyField(
+        Arm, through="SectionArm", blank=True, related_name="+", help_text="Only these arms see it; empty: all."
+    )
+
+    class Meta:
+        ordering = ["position"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "position"], name="section_position_once_per_study"),
+            CheckConstraint(name="section_does_not_reuse_itself", condition=Q(reuses=None) | ~Q(reuses=F("id"))),
+        ]
+
+    def __str__(self):
+        return f"{self.position}. {self.get_protocol_display()}"
+
+
+class SectionArm(DesignModel):
+    study_path = "section__study"
+    section = models.ForeignKey(Section, models.PROTECT, related_name="section_arms")
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="+")
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["section", "arm"], name="section_arm_once")]
+
+
+class Question(DesignModel):
+    """One directed question. ``{x}`` and ``{y}`` in its text become the labels that this annotator sees."""
+
+    study_path = "section__study"
+    amendable = frozenset({"text", "help"})
+
+    section = link(Section, "questions")
+    position = models.PositiveSmallIntegerField(validators=SMALL)
+    key = models.SlugField(max_length=50)
+    text = models.TextField()
+    help = models.TextField(blank=True, help_text="Stands under the question. Markdown.")
+    criterion = models.CharField(max_length=50, blank=True)
+    scale = models.JSONField(default=dict, blank=True)
+    required = models.BooleanField(default=True)
+    skip_reasons = models.JSONField(default=list, blank=True)
+    x = optional_link(System)
+    y = optional_link(System)
+
+    class Meta:
+        ordering = ["position"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["section", "position"], name="question_position_once_per_section"),
+            UniqueConstraint(fields=["section", "key"], name="question_key_once_per_section"),
+            CheckConstraint(
+                name="question_has_both_x_and_y_or_neither",
+                condition=Q(x=None, y=None) | (Q(x__isnull=False, y__isnull=False) & ~Q(x=F("y"))),
+            ),
+        ]
+
+    def __str__(self):
+        return self.key

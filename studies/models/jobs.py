@@ -1,0 +1,63 @@
+"""Jobs are long work as rows of the database."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from .fields import (
+    moment,
+    optional_link,
+)
+from .study import Study
+
+
+class Job(models.Model):
+    """Long work as a row with a lease: whoever holds the lease runs it, and a dead holder's lease runs out."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    kind = models.CharField(max_length=50)
+    study = optional_link(Study, "jobs")
+    arguments = models.JSONField(default=dict, blank=True)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    doing = models.CharField(max_length=200, blank=True)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    leased_until = moment()
+    holder = models.CharField(max_length=64, blank=True)
+    request_token = models.CharField(max_length=64, null=True, blank=True)
+    result = models.JSONField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    is_cancel_wanted = models.BooleanField(default=False)
+    by = optional_link(settings.AUTH_USER_MODEL)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = moment()
+    ended_at = moment()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            UniqueConstraint(fields=["request_token"], name="job_request_token_once"),
+            CheckConstraint(
+                name="job_runs_under_a_lease",
+                condition=(Q(state="running", leased_until__isnull=False) & ~Q(holder="")) | ~Q(state="running"),
+            ),
+            CheckConstraint(
+                name="job_ended_has_a_time",
+                condition=Q(state__in=["waiting", "running"], ended_at=None) | Q(ended_at__isnull=False),
+            ),
+        ]
+        indexes = [models.Index(fields=["state", "leased_until"], name="job_to_run")]
+
+    def __str__(self):
+        return f"{self.kind} {self.code}"

@@ -1,0 +1,27 @@
+"""Members are the researchers of a study, each with a role."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import UniqueConstraint
+
+from .study import Study
+
+
+class StudyMember(models.Model):
+    """What a researcher may do in a study."""
+
+    class Role(models.TextChoices):
+        OWNER = "owner", "owner: everything, members too"
+        EDITOR = "editor", "editor: define, launch, analyse"
+        VIEWER = "viewer", "viewer: look"
+        CODER = "coder", "coder: code explanations, blind"
+
+    study = models.ForeignKey(Study, models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=6, choices=Role)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["study", "user"], name="member_once_per_study")]
+
+    def __str__(self):
+        return f"{self.user} ({self.role})"

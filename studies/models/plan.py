@@ -1,0 +1,103 @@
+"""The plan of an analysis: comparisons and exclusion rules that are declared before launch."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models.functions import Greatest, Least
+
+from . import rules
+from .design import Arm, Section, System
+from .fields import SMALL, link, optional_link
+from .guards import DesignModel
+from .study import Study
+
+
+class Contrast(DesignModel):
+    """A planned comparison (x, y), in that order, with what is expected of it."""
+
+    class Role(models.TextChoices):
+        PRIMARY = "primary"
+        SECONDARY = "secondary"
+        EXPLORATORY = "exploratory"
+
+    class Expected(models.TextChoices):
+        NONE = "", "nothing expected"
+        ABOVE = ">", "x > y"
+        BELOW = "<", "x < y"
+        SAME = "~", "x ~ y (equivalent)"
+
+    study = link(Study, "contrasts")
+    section = optional_link(Section, help_text="Empty: every live section that can.")
+    estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the section's own.")
+    x = optional_link(System)
+    y = optional_link(System)
+    x_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
+    y_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
+    criterion = models.CharField(max_length=50, blank=True)
+    role = models.CharField(max_length=11, choices=Role, default=Role.PRIMARY)
+    family = models.CharField(max_length=50, blank=True, help_text="Corrected together; empty: all of its role.")
+    expected = models.CharField(max_length=1, choices=Expected, blank=True)
+    margin = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(0)],
+        help_text="Differences smaller than this are equivalent, on the estimand's scale (.05 is 5 points of a probability).",
+    )  # fmt: skip
+    # From one half on no test of equivalence exists: its interval would be turned round.
+    level = models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)])
+
+    class Meta:
+        ordering = ["pk"]
+        base_manager_name = "objects"
+        constraints = [
+            CheckConstraint(
+                name="contrast_is_of_two_systems_or_two_conditions_or_none",
+                condition=(Q(x__isnull=False, y__isnull=False, x_condition="", y_condition="") & ~Q(x=F("y")))
+                | (Q(x=None, y=None) & ~Q(x_condition="") & ~Q(y_condition="") & ~Q(x_condition=F("y_condition")))
+                | Q(x=None, y=None, x_condition="", y_condition=""),
+            ),
+            CheckConstraint(name="contrast_expected_is_a_sign", condition=Q(expected__in=["", "<", ">", "~"])),
+            CheckConstraint(name="contrast_margin_is_positive", condition=Q(margin=None) | Q(margin__gt=0)),
+            CheckConstraint(name="contrast_level_is_below_one_half", condition=Q(level__gt=0, level__lt=0.5)),
+            # SQLite ignores nulls_distinct=False: one constraint for each shape of row.
+            UniqueConstraint(
+                Least("x", "y"), Greatest("x", "y"), "study", "section", "estimand", "criterion",
+                condition=Q(section__isnull=False, x__isnull=False), name="contrast_once_per_section_also_reversed",
+            ),
+            UniqueConstraint(
+                Least("x", "y"), Greatest("x", "y"), "study", "estimand", "criterion",
+                condition=Q(section=None, x__isnull=False), name="contrast_once_per_study_also_reversed",
+            ),
+            UniqueConstraint(
+                Least("x_condition", "y_condition"), Greatest("x_condition", "y_condition"), "study", "section", "estimand", "criterion",
+                condition=Q(section__isnull=False, x=None), name="contrast_of_conditions_once_per_section",
+            ),
+            UniqueConstraint(
+                Least("x_condition", "y_condition"), Greatest("x_condition", "y_condition"), "study", "estimand", "criterion",
+                condition=Q(section=None, x=None), name="contrast_of_conditions_once_per_study",
+            ),
+        ]  # fmt: skip
+
+    def __str__(self):
+        first, second = (self.x, self.y) if self.x_id else (self.x_condition, self.y_condition)
+        return f"{first} {self.expected or '?'} {second}" if first else self.estimand or "against the null"
+
+
+class ExclusionRule(DesignModel):
+    """A named rule that leaves assignments out of the analysis, declared before launch with its parameters."""
+
+    class Role(models.TextChoices):
+        PRIMARY = "primary", "applied to the headline"
+        SENSITIVITY = "sensitivity", "shown beside it"
+
+    study = link(Study, "exclusion_rules")
+    position = models.PositiveSmallIntegerField(default=1, validators=SMALL)
+    rule = models.CharField(max_length=40, choices=rules.choices)
+    settings = models.JSONField(default=dict, blank=True)
+    role = models.CharField(max_length=11, choices=Role, default=Role.PRIMARY)
+
+    class Meta:
+        ordering = ["position", "rule"]
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["study", "rule"], name="exclusion_rule_once_per_study")]
+
+    def __str__(self):
+        return self.get_rule_display()

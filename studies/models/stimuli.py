@@ -1,0 +1,71 @@
+"""Stimuli are the prompts of a study and what its systems made of them."""
+
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+
+from .design import System
+from .fields import LANGUAGE, SMALL, link
+from .guards import DesignModel
+from .study import Study
+
+
+class Prompt(DesignModel):
+    study = link(Study, "prompts")
+    key = models.CharField(max_length=100)
+    text = models.TextField(blank=True)
+    source = models.TextField("source document", blank=True)
+    media = models.CharField(max_length=80, blank=True, editable=False)
+    domain = models.CharField(max_length=50, blank=True)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
+    attributes = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["key"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "key"], name="prompt_key_once_per_study"),
+            CheckConstraint(name="prompt_has_a_key", condition=~Q(key="")),
+        ]
+
+    def __str__(self):
+        return self.key
+
+
+class Output(DesignModel):
+    """What a system made of a prompt. ``original`` keeps the text from before preparation."""
+
+    class Format(models.TextChoices):
+        PLAIN = "plain", "plain text"
+        MARKDOWN = "markdown", "Markdown"
+        TURNS = "turns", "turns of a dialogue, one a line: speaker: words"
+
+    study_path = "system__study"
+
+    system = link(System, "outputs")
+    prompt = link(Prompt, "outputs")
+    sample = models.PositiveSmallIntegerField(default=0, validators=SMALL)
+    format = models.CharField(max_length=8, choices=Format, default=Format.PLAIN)
+    text = models.TextField(blank=True)
+    media = models.CharField(max_length=80, blank=True, editable=False)
+    alt = models.CharField("description of the image", max_length=300, blank=True)
+    is_empty = models.BooleanField(
+        "empty", default=False, help_text="The system gave nothing, and that is what is judged."
+    )
+    original = models.TextField(blank=True)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
+
+    class Meta:
+        ordering = ["prompt__key", "system__name", "sample"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["system", "prompt", "sample"], name="output_sample_once_per_system_and_prompt"),
+            CheckConstraint(
+                name="output_is_exactly_one_of_text_media_empty",
+                condition=(Q(media="", is_empty=False) & ~Q(text=""))
+                | (Q(text="", is_empty=False) & ~Q(media=""))
+                | Q(text="", media="", is_empty=True),
+            ),
+        ]
+
+    def __str__(self):
+        return f"{self.system} on {self.prompt}"

@@ -1,0 +1,288 @@
+"""A study is one human evaluation, from its draft to its closed record."""
+
+import uuid
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, F, Q
+from django.db.models.functions import Now
+
+from .fields import (
+    CURRENCY,
+    LANGUAGE,
+    MINUTES,
+    NO_DEBT,
+    PEOPLE,
+    SMALL,
+    moment,
+    new_seed,
+    optional_link,
+    seconds,
+)
+from .guards import DesignModel, DesignQuerySet, StudyFrozen
+
+
+class StudyQuerySet(DesignQuerySet):
+    def refuse_if_frozen(self):
+        if self.exclude(state="draft").exists():
+            raise StudyFrozen("Study")
+
+    def update(self, **kwargs):
+        if "state" in kwargs:
+            raise StudyFrozen("Study.state is written by studies.services.lifecycle alone")
+        return super().update(**kwargs)
+
+
+class Study(models.Model):
+    """One human evaluation, from its draft to its closed record."""
+
+    class State(models.TextChoices):
+        DRAFT = "draft"
+        LAUNCHING = "launching"
+        LAUNCHED = "launched"
+        PAUSED = "paused"
+        CLOSING = "closing"
+        CLOSED = "closed"
+
+    # Groups of states: people may take part; answers may still arrive.
+    RUNNING = (State.LAUNCHED, State.PAUSED)
+    COLLECTING = (State.LAUNCHING, *RUNNING, State.CLOSING)
+
+    class Target(models.TextChoices):
+        SUBMITTED = "submitted", "n annotators who submitted"
+        KEPT = "kept", "n annotators kept by the outcome-blind rules"
+
+    class Coverage(models.TextChoices):
+        BALANCED = "balanced", "balanced: every prompt shown equally often"
+        INDEPENDENT = "independent", "independent: each batch a fresh random sample"
+
+    class SectionOrder(models.TextChoices):
+        FIXED = "fixed", "as listed"
+        COUNTERBALANCED = "counterbalanced", "random per annotator (a section stays after the one it reuses)"
+
+    study_path = "pk"
+    grows_after_launch = True
+    changes_after_launch = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
+    amendable = frozenset(
+        {
+            "public_title", "purpose", "instructions", "debriefing", "contact", "start_window_seconds", "idle_seconds",
+            "grace_seconds", "wage_per_hour", "withdrawal_until", "target_cap",
+        }
+    )  # fmt: skip
+
+    code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    title = models.CharField(max_length=200, help_text="For researchers; annotators never see it.")
+    public_title = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="What annotators read on top of each page. It should tell nothing of the hypotheses.",
+    )
+    language = models.CharField(
+        max_length=12,
+        default="en",
+        validators=LANGUAGE,
+        help_text="Language of the annotators' pages, such as en or pt-BR.",
+    )
+    seed = models.PositiveBigIntegerField(
+        default=new_seed,
+        validators=[MaxValueValidator(2**62)],
+        help_text="Every random draw of the study follows from it.",
+    )
+    owner = optional_link(settings.AUTH_USER_MODEL, "owned_studies")
+    clone_of = optional_link("self", "clones", editable=False)
+    keeps_origin_out = models.BooleanField(
+        "keep out people of the study it was cloned from",
+        default=True,
+        help_text="Has no effect on a study that is no clone.",
+    )
+    exclusion_group = models.CharField(
+        max_length=50, blank=True, help_text="Who took part in a study of this group cannot take part in another of it."
+    )
+
+    purpose = models.TextField(blank=True, help_text="One or two sentences: what the annotator will do. Markdown.")
+    instructions = models.TextField(blank=True, help_text="A page of its own before the first text. Markdown.")
+    consent = models.TextField(blank=True, help_text="What the annotator agrees to. Markdown.")
+    debriefing = models.TextField(blank=True, help_text="Shown after the last page. Markdown.")
+    institution = models.CharField(max_length=200, blank=True)
+    approval_number = models.CharField(
+        max_length=100, blank=True, help_text="Of the ethics board, as consent forms name it."
+    )
+    contact = models.CharField(max_length=200, blank=True, help_text="Whom annotators may write to. On every page.")
+    retention = models.CharField(max_length=300, blank=True, help_text="What is kept, and how long.")
+    content_warning = models.CharField(max_length=300, blank=True)
+
+    preparation = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="How the stimuli were prepared (studies.stimuli.normalising.Preparation).",
+    )
+    batches_per_annotator = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), *SMALL])
+    annotators_per_batch = models.PositiveSmallIntegerField(
+        default=1, validators=[MinValueValidator(1), *SMALL], help_text="How many annotators are given the same batch."
+    )
+    coverage = models.CharField(max_length=12, choices=Coverage, default=Coverage.BALANCED)
+    section_order = models.CharField(max_length=16, choices=SectionOrder, default=SectionOrder.FIXED)
+    target_kind = models.CharField(max_length=10, choices=Target, default=Target.SUBMITTED)
+    target_n = models.PositiveIntegerField("target n", null=True, blank=True, validators=PEOPLE)
+    target_cap = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=PEOPLE,
+        help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
+    )
+    replaces_excluded = models.BooleanField(
+        "excluded people are replaced",
+        default=False,
+        help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
+    )
+
+    currency = models.CharField(max_length=3, default="USD", validators=CURRENCY)
+    reward = models.DecimalField(
+        max_digits=7,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NO_DEBT,
+        help_text="For one batch.",
+    )
+    minutes = models.PositiveSmallIntegerField(
+        "declared minutes", null=True, blank=True, validators=MINUTES, help_text="For one batch."
+    )
+    wage_per_hour = models.DecimalField(
+        "wage aimed at, per hour",
+        max_digits=8,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NO_DEBT,
+    )
+    words_per_minute = models.PositiveSmallIntegerField(
+        "reading speed, words per minute", default=240, validators=[MinValueValidator(50), MaxValueValidator(1000)]
+    )
+
+    withdrawal_blanks_ratings = models.BooleanField(
+        "withdrawal deletes ratings too", default=False, help_text="Otherwise ratings stay, without any identity."
+    )
+    withdrawal_until = models.DateField(null=True, blank=True, help_text="Last day on which an annotator may withdraw.")
+    erase_after_days = models.PositiveSmallIntegerField(
+        default=90,
+        validators=[MaxValueValidator(3650)],
+        help_text="Days after closing when panel ids are erased, if payment did not erase them earlier.",
+    )
+    start_window_seconds = models.PositiveIntegerField(default=600, validators=seconds(60, 7))
+    idle_seconds = models.PositiveIntegerField(
+        null=True, blank=True, validators=seconds(60, 30),
+        help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
+    )  # fmt: skip
+    grace_seconds = models.PositiveIntegerField(
+        default=7200, validators=seconds(0, 30), help_text="After closing, those inside may finish for this long."
+    )
+
+    state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
+    open_to = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Batches with a lower number may be claimed."
+    )
+    usual_seconds = models.PositiveIntegerField(
+        null=True, editable=False, help_text="Median from start to submission, once enough have submitted."
+    )
+    version = models.PositiveIntegerField(default=0, editable=False, help_text="Counts saves; a stale form is refused.")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    launched_at = moment()
+    closing_at = moment()
+    closed_at = moment()
+    archived_at = moment()
+    unblinded_at = moment()
+
+    objects = StudyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "studies"
+        base_manager_name = "objects"
+        constraints = [
+            CheckConstraint(
+                name="study_state_agrees_with_its_times",
+                condition=Q(state__in=["draft", "launching"], launched_at=None, closing_at=None, closed_at=None)
+                | Q(state__in=["launched", "paused"], launched_at__isnull=False, closing_at=None, closed_at=None)
+                | Q(state="closing", launched_at__isnull=False, closing_at__gte=F("launched_at"), closed_at=None)
+                | Q(
+                    state="closed",
+                    launched_at__isnull=False,
+                    closing_at__gte=F("launched_at"),
+                    closed_at__gte=F("closing_at"),
+                ),
+            ),
+            CheckConstraint(
+                name="study_gives_at_least_one_batch",
+                condition=Q(batches_per_annotator__gte=1, annotators_per_batch__gte=1),
+            ),
+            CheckConstraint(
+                name="study_cap_is_at_least_its_target",
+                condition=Q(target_cap=None) | Q(target_n=None) | Q(target_cap__gte=F("target_n")),
+            ),
+            CheckConstraint(
+                name="study_pays_nothing_below_zero",
+                condition=(Q(reward=None) | Q(reward__gte=0)) & (Q(wage_per_hour=None) | Q(wage_per_hour__gte=0)),
+            ),
+        ]
+
+    def __str__(self):
+        return self.title
+
+    @classmethod
+    def may_change(cls, columns) -> bool:
+        return DesignModel.may_change.__func__(cls, columns)
+
+    def save(self, *args, **kwargs):
+        if not self._state.adding:
+            self._refuse_frozen_changes(kwargs.get("update_fields"))
+        super().save(*args, **kwargs)
+
+    def _refuse_frozen_changes(self, columns):
+        before = Study._base_manager.get(pk=self.pk)
+        changed = {
+            field.name
+            for field in self._meta.concrete_fields
+            if (columns is None or field.name in columns)
+            and getattr(before, field.attname) != getattr(self, field.attname)
+        }
+        if "state" in changed:
+            raise StudyFrozen("Study.state is written by studies.services.lifecycle alone")
+        if before.state != "draft" and not self.may_change(changed):
+            raise StudyFrozen(", ".join(sorted(changed - self.changes_after_launch)))
+
+    def clean(self):
+        found = {}
+        if self.target_n == 0:
+            found["target_n"] = "At least 1; leave it empty where a stopping rule decides."
+        if self.target_n and self.target_cap and self.target_cap < self.target_n:
+            found["target_cap"] = f"The cap ({self.target_cap}) must not be below the target ({self.target_n})."
+        if self.idle_seconds == 0:
+            found["idle_seconds"] = "At least 60 seconds; leave it empty for the default."
+        if found:
+            raise ValidationError(found)
+
+    def delete(self, *args, **kwargs):
+        Study.objects.filter(pk=self.pk).refuse_if_frozen()
+        return super().delete(*args, **kwargs)
+
+    @property
+    def is_draft(self) -> bool:
+        return self.state == self.State.DRAFT
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether outcomes are hidden: the study collects, and nobody has unblinded it, on the record."""
+        return self.state in self.COLLECTING and not self.unblinded_at
+
+    @property
+    def idle_lease_seconds(self) -> int:
+        return self.idle_seconds or max(1800, 180 * (self.minutes or 0))
+
+    @property
+    def cap(self) -> int | None:
+        if self.target_n is None:
+            return None
+        return self.target_cap or -(-self.target_n * 3 // 2)
