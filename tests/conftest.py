@@ -97,9 +97,9 @@ def _nothing_frozen_is_left(request):
     if touches_database(request.node):
         from annotators.pages import sequence, show
         from annotators.places import batch_plan
-        from studies.design import definition
+        from studies.design import wording
 
-        for cached in (definition.frozen_wording, batch_plan.frozen_plan, sequence._laid, show.kept_texts):
+        for cached in (wording.frozen_wording, batch_plan.frozen_plan, sequence._laid, show.kept_texts):
             cached.cache_clear()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.report.build import build_report
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.models import Study
 from studies.services import lifecycle
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel

@@ -7,7 +7,7 @@ from analysis.coding.samples import read_samples, refused_work, reviewed
 from analysis.exclusions import Material
 from annotators.models import Assignment
 from annotators.places.exclude import standing_exclusions
-from studies.design.definition import burdens
+from studies.design.burden import burdens
 from studies.models import Batch, Exposure, Item, Placement, Study
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from annotators.models import Assignment, Response
 from annotators.places.assign import pool_key
-from studies.design.definition import QuestionWords, SectionWords, wording_of
+from studies.design.wording import QuestionWords, SectionWords, wording_of
 from studies.models import Exposure, Output, Question, Study
 from studies.protocols import REGISTRY, Pool, PoolSpent, Protocol
 

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from annotators.models import Assignment
 from studies.access import Action, check
-from studies.design.definition import unreadable
+from studies.design.checklist import unreadable
 from studies.imports.tables import Report
 from studies.imports.tables.result import Count
 from studies.imports.tables.run import Progress, check_agreed, no_progress, note_reading, sha256_of

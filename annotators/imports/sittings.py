@@ -13,7 +13,7 @@ from typing import Any
 
 from annotators.pages.forms import Row, answer_columns, cleaned, plain_answer
 from annotators.pages.sequence import page_question
-from studies.design.definition import QuestionWords, SectionWords
+from studies.design.wording import QuestionWords, SectionWords
 from studies.imports.tables.cells import CellRefused
 from studies.protocols import Ask, LaidSection, Page, PageItem, PageQuestion, Protocol
 from studies.protocols.base.fields import Refused

@@ -10,8 +10,8 @@ from typing import Any
 from annotators.models import Assignment
 from annotators.models.crypto import keyed
 from annotators.places.batch_plan import Plan, PlannedSection, frozen_plan, plan_of
-from studies.design.definition import QuestionWords
 from studies.design.draw import random_of
+from studies.design.wording import QuestionWords
 from studies.models import Exposure, Study
 from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
 

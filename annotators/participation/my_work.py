@@ -15,7 +15,7 @@ from annotators.places import assign
 from annotators.places.offers import Offer, offer_of
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.links import LinkState, link_state
-from studies.design.definition import wording_of
+from studies.design.wording import wording_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from annotators.pages.forms import Sent
 from annotators.pages.record import Standing, record_page, standing_of
 from annotators.pages.sequence import Step, page_as_shown, shown_of
 from annotators.places import assign
-from studies.design.definition import burdens
+from studies.design.burden import burdens
 from studies.models import Exposure, Question, Study
 from studies.protocols.base.robots import Robot
 

@@ -6,7 +6,7 @@ from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from annotators.places.offers import offer_of
-from studies.design.definition import Wording, frozen_wording, wording_of
+from studies.design.wording import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Expected, Section, Study
 from studies.protocols import Problem
 

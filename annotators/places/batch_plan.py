@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models.functions import Length
 
 from annotators.models import Assignment
-from studies.design.definition import QuestionWords, Wording, wording_of
+from studies.design.wording import QuestionWords, Wording, wording_of
 from studies.models import Batch, Design, Expected, Exposure, Section
 from studies.protocols import REGISTRY
 

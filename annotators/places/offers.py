@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from studies.design.definition import Wording
+from studies.design.wording import Wording
 
 
 @dataclass(frozen=True, slots=True)

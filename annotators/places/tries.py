@@ -19,7 +19,7 @@ from annotators.models import (
     Response,
 )
 from studies.access import Action, check
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.design.draw import Drawing, DrawnBatch, PoolSpent, write_batches
 from studies.models import TEST_NUMBERS, Arm, Batch, Expected, Exposure, Item, Placement, Study
 from studies.models.guards import erasing

@@ -14,7 +14,7 @@ from annotators.places.offers import range_of
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, link_state
-from studies.design.definition import Wording
+from studies.design.wording import Wording
 
 from ..models import Annotator, Assignment, Recruitment
 from ..pay.promises import lines_of, promises_pay

@@ -16,7 +16,7 @@ from annotators.places.deadlines import give_back_if_closed, is_cut_off
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import credits
-from studies.design.definition import wording_of
+from studies.design.wording import wording_of
 from studies.services.lifecycle import NotNow
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 

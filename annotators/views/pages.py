@@ -36,7 +36,7 @@ from annotators.places import assign
 from annotators.places.batch_plan import plan_of
 from annotators.places.deadlines import give_back_if_closed, keep_longer
 from annotators.places.offers import Offer
-from studies.design.definition import wording_of
+from studies.design.wording import wording_of
 from studies.models import Study
 
 from ..models import Assignment, PageVisit, Response

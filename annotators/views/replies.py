@@ -6,7 +6,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.template.loader import get_template
 
 from annotators.recruitment.channels import REGISTRY, Return
-from studies.design.definition import Wording, wording_of
+from studies.design.wording import Wording, wording_of
 from studies.models import Study
 
 from ..models import Recruitment

@@ -21,7 +21,7 @@ from annotators.pay.promises import unsaid
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.publishing import hindrances
 from annotators.recruitment.panels.rehearsing import LEAST, MOST, USUAL
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.imports.bundle import BundleIncomplete, bundle_of
 from studies.models import Study
 from studies.services.jobs import Readable

@@ -8,7 +8,8 @@ from statistics import median_low
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
-from studies.design.definition import Burden, burdens, problems
+from studies.design.burden import Burden, burdens
+from studies.design.checklist import problems
 from studies.services import lifecycle
 
 from ..models import Study

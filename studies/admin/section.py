@@ -11,7 +11,7 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies import signals
-from studies.design.definition import settings_data
+from studies.design.checklist.sections import settings_data
 from studies.protocols.base.pairs import unknown_names
 from studies.services import drafts, questions
 from studies.services.lifecycle import NotNow

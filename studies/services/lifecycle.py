@@ -13,7 +13,8 @@ from django.db.models.functions import Greatest, Now
 
 from studies import signals
 from studies.access import Action, check
-from studies.design.definition import canonical, design_of, problems, sha256_of, unreadable
+from studies.design.checklist import problems, unreadable
+from studies.design.definition import canonical, design_of, sha256_of
 from studies.design.draw import PoolSpent, drawn_batches, write_batches
 from studies.models import Batch, Design, Exposure, Item, Output, Placement, Prompt, Study, audit
 from studies.models.guards import amending

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from django.db.models import Max
 from django.utils.text import slugify
 
-from studies.design.definition import settings_data
+from studies.design.checklist.sections import settings_data
 from studies.models import Contrast, Question, Section, System
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import in_order

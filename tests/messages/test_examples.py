@@ -15,7 +15,7 @@ from analysis.protocols.blocks import Block, Wording, concluded
 from analysis.protocols.blocks.sentences import conclusions
 from analysis.report.runs import run_analysis
 from analysis.stats.results import Estimate, Interval
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.design.draw import drawn_batches
 from studies.imports.bundle import bundle_of, bundle_text
 from studies.models import Arm, Batch, Output, Study

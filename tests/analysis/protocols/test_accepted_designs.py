@@ -18,7 +18,7 @@ from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.pages.record import standing_of
 from annotators.participation.simulate import Crowd, simulate_answers
-from studies.design.definition import burdens
+from studies.design.burden import burdens
 from studies.design.draw import DrawnBatch, write_batches
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem

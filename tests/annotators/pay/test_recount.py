@@ -45,7 +45,7 @@ from annotators.recruitment.panels.orders import send_due
 from annotators.recruitment.panels.reconcile import take_in
 from annotators.recruitment.panels.secrets import keep
 from studies.admin import life
-from studies.design.definition import burdens
+from studies.design.burden import burdens
 from studies.models import Arm, Batch, Study, StudyMember
 from studies.services import lifecycle
 from studies.services.copying import clone

@@ -6,7 +6,7 @@ import pytest
 
 from annotators.models import RecruitmentArm
 from annotators.places.offers import offer_of, range_of
-from studies.design.definition import wording_of
+from studies.design.wording import wording_of
 from tests.builders import humanlike_draft, launched, panel
 from tests.players import claimed, submitted
 from tests.robots import Robot

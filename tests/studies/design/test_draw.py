@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.design.definition import burdens, problems
+from studies.design.burden import burdens
+from studies.design.checklist import problems
 from studies.design.draw import (
     PoolSpent,
     SharesRefused,

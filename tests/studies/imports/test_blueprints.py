@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
 from studies.imports.bundle import bundle_text, read_bundle
 from studies.models import Output, Prompt, Study, audit

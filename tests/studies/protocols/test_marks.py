@@ -5,7 +5,7 @@ import pytest
 from annotators.models import Response
 from annotators.pages.record import record_page, save_draft
 from annotators.pages.show import shown_page, stored_texts
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.models import Output, Question, Study
 from studies.protocols.marks import ERRORS, Mark, settings_of
 from studies.protocols.marks.codebook import CATEGORIES, SEVERITIES, codebook, read_categories, read_severities

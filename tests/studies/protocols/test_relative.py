@@ -7,7 +7,7 @@ import pytest
 from annotators.models import Response
 from annotators.pages.record import record_page
 from annotators.pages.show import stored_texts
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.design.draw import drawn_batches
 from studies.models import Contrast, Exposure
 from studies.protocols import REGISTRY

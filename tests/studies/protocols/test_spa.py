@@ -3,7 +3,7 @@
 import pytest
 from django.db.models import Q
 
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.design.draw import Drawing
 from studies.models import System
 from tests.builders import add_rating, spa_draft

@@ -8,7 +8,7 @@ import pytest
 from annotators.models import PageVisit, Response
 from annotators.pages.record import record_page
 from annotators.pages.show import stored_texts
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.design.draw import Drawing, PoolSpent, drawn_batches
 from studies.models import Contrast, Item, Question, Section
 from studies.protocols import REGISTRY

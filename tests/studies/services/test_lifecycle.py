@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from studies.design.definition import canonical, design_of, mismatch, problems, sha256_of
+from studies.design.checklist import problems
+from studies.design.definition import canonical, design_of, mismatch, sha256_of
 from studies.models import AuditEvent, Output, Placement, Question, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import NotNow, NotReady

@@ -1,0 +1,104 @@
+"""The burden of a batch: how much one person reads and answers for it."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count
+
+from studies.models import Batch, Exposure, Item, Output, Placement, Study
+from studies.protocols import REGISTRY, PoolSpent
+from studies.stimuli.texts import reading_minutes, word_count
+
+from .draw import drawn_batches
+
+
+@dataclass(frozen=True, slots=True)
+class Burden:
+    """What one batch asks of a person."""
+
+    batch: str
+    words: int
+    questions: int
+    minutes: float
+    per_hour: float | None
+
+
+def burdens(study: Study, drawn=None) -> list[Burden]:
+    """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question. Whatever is shown
+    counts, planted references too: whoever meets one reads and judges it.
+
+    ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
+    """
+    if drawn is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
+        rows = (
+            Placement.objects.filter(batch__study=study, item__retired_in=None).exclude(batch__origin=Batch.Origin.TEST)
+            .order_by("batch__number", "number")
+            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__prompt_id", "item__exposures__output_id")
+        )  # fmt: skip
+        top_up = set(study.batches.filter(origin=Batch.Origin.TOP_UP).values_list("number", flat=True))
+    else:
+        if drawn is None:
+            try:
+                drawn = drawn_batches(study, 0, min(200, -(-(study.target_n or 20) // study.annotators_per_batch)))
+            except PoolSpent:
+                return []
+        made: dict[int, list[tuple[int, int]]] = {}
+        for item, prompt, output in Exposure.objects.filter(
+            item__study=study, item__kind=Item.Kind.PRACTICE
+        ).values_list("item_id", "item__prompt_id", "output_id"):
+            made.setdefault(item, []).append((prompt, output))
+        rows = [
+            (batch.number, batch.arm_id, section, place, prompt, output)
+            for batch in drawn for place, (section, item) in enumerate(batch.items)
+            for prompt, output in (made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs])
+        ]  # fmt: skip
+        top_up = set()
+    output_words = {
+        pk: word_count(text) for pk, text in Output.objects.filter(system__study=study).values_list("pk", "text")
+    }
+    prompt_words = {
+        pk: word_count(text) + word_count(source)
+        for pk, text, source in study.prompts.values_list("pk", "text", "source")
+    }
+    words: dict[tuple[int, int], int] = {}
+    prompts: dict[tuple[int, int], set[int]] = {}
+    # By batch, section and item: how many outputs it shows, in the order of the batch.
+    shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
+    for number, arm, section, item, prompt, output in rows:
+        words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
+        prompts.setdefault((number, arm), set()).add(prompt)
+        held = shown.setdefault((number, arm), {}).setdefault(section, {})
+        held[item] = held.get(item, 0) + 1
+    sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms", "questions"))
+    asked = [
+        (section, protocol, {row.arm_id for row in section.section_arms.all()})
+        for section in sections
+        if (protocol := REGISTRY.get(section.protocol))
+    ]
+    rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
+
+    def questions_of(number: int, arm: int) -> int:
+        """The answers that the pages of a batch really ask for: a top-up batch has one section's items and nothing else."""
+        total = 0
+        for section, protocol, arms in asked:
+            if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
+                continue
+            items = list(shown[number, arm].get(section.reuses_id or section.pk, {}).values())
+            total += protocol.fields_asked(section, items[: section.m] if section.reuses_id else items)
+        return total
+
+    found = []
+    for (number, arm), n in words.items():
+        total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
+        questions = questions_of(number, arm)
+        minutes = reading_minutes(total, study.words_per_minute) + questions / 4
+        reward = rewards.get(arm)
+        found.append(
+            Burden(
+                str(number),
+                total,
+                questions,
+                minutes,
+                float(reward) * 60 / minutes if reward is not None and minutes else None,
+            )
+        )
+    return sorted(found, key=lambda burden: (burden.words, burden.batch))

@@ -1,0 +1,28 @@
+"""The checklist looks at the arms of a study: their shares and their minutes."""
+
+from collections.abc import Iterator
+
+from studies.design.draw import SharesRefused, block_of
+from studies.models import Study
+from studies.protocols import Problem
+
+
+def arm_problems(study: Study) -> Iterator[Problem]:
+    arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+    try:
+        block_of(arms)
+    except SharesRefused as refused:
+        yield Problem(str(refused), "arms")
+    else:
+        places = sum(arm.wanted or 0 for arm in arms)
+        if places and study.target_n and places != study.target_n:
+            yield Problem(
+                f"The arms have {places} places in all, the target is {study.target_n}: they are filled in these shares.",
+                "arms", False, "arms_and_target_differ",
+            )  # fmt: skip
+    longest = max((arm.minutes or 0 for arm in arms), default=0)
+    if study.minutes and longest > study.minutes:
+        yield Problem(
+            f"An arm takes {longest} minutes, the study declares {study.minutes}: places are kept by the study's minutes.",
+            "minutes", False, "arm_takes_longer",
+        )  # fmt: skip

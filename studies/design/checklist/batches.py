@@ -1,0 +1,101 @@
+"""The checklist looks at the batches that a launch would draw."""
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+from operator import itemgetter
+
+from studies.design.draw import LARGEST_BLOCK, Drawing
+from studies.models import Batch, Item, Placement, Study
+from studies.protocols import REGISTRY, PoolSpent, Problem, Shown
+
+# So many batches are drawn on trial at least, where the target needs them. The launch draws all of them.
+TRIED_BATCHES = 200
+
+
+def batch_problems(study: Study) -> Iterator[Problem]:
+    """What only drawn batches show: one that cannot be filled, and planned comparisons that no batch can answer, with the reason.
+
+    The first batches are drawn on trial, and more until every comparison can be answered, which is usually after a few of them.
+    Nothing is written.
+    """
+    live = [
+        section
+        for section in study.sections.select_related("reuses", "study").prefetch_related("questions__x", "questions__y", "arms")
+        if section.purpose == "live"
+    ]  # fmt: skip
+    contrasts = study.contrasts.select_related("x", "y", "section")
+    pending = {contrast: [section for section in live if _estimates(section, contrast)] for contrast in contrasts}
+    shown = {section.pk: Shown() for section in live}
+    try:
+        for number, (arm, placed) in enumerate(_items_by_batch(study)):
+            if not pending and number >= TRIED_BATCHES:
+                break
+            for section in live if pending else ():
+                arms = {one.pk for one in section.arms.all()}
+                items = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
+                if items:
+                    of = shown[section.pk]
+                    of.arms.setdefault(arm, set()).update(*items)
+                    of.items |= set(items)
+                    of.batches.add(frozenset().union(*items))
+                    of.systems |= frozenset().union(*items)
+            pending = {
+                contrast: mine
+                for contrast, mine in pending.items()
+                if all(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+            }
+    except PoolSpent as spent:
+        yield Problem(str(spent), spent.field)
+        return
+    for contrast, mine in pending.items():
+        if not mine:
+            yield Problem(
+                f"The planned comparison {contrast} can never be answered: no live section that it is about compares anything. Name another "
+                "section, or none.", "contrasts", name=f"unanswered:{contrast}",
+            )  # fmt: skip
+            continue
+        reasons = dict.fromkeys(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+        yield Problem(
+            f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.", "contrasts", name=f"unanswered:{contrast}"
+        )  # fmt: skip
+
+
+def _estimates(section, contrast) -> bool:
+    """Whether a comparison is about this section and its protocol has the estimand, whatever the batches show."""
+    estimands = REGISTRY[section.protocol].estimands(section)
+    return (
+        contrast.section_id in (None, section.pk) and bool(estimands) and (contrast.estimand or next(iter(estimands))) in estimands
+    )  # fmt: skip
+
+
+def batches_for_target(study: Study) -> int:
+    """How many batches the target needs. Without a target, which is a problem of its own, a block that holds every arm."""
+    return -(-(study.target_n or LARGEST_BLOCK) // study.annotators_per_batch)
+
+
+def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
+    """The arm of each batch that a launch would open, and by section the systems of each of its live items. Raises PoolSpent."""
+    count = batches_for_target(study)
+    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
+    if ready_made.exists():
+        rows = (
+            Placement.objects.filter(batch__in=ready_made, item__kind=Item.Kind.LIVE).order_by("batch__number", "number")
+            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id")
+        )  # fmt: skip
+        for (_, arm), mine in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
+            systems: dict[tuple[int, int], set[int]] = {}
+            for _, _, section, item, system in mine:
+                systems.setdefault((section, item), set()).add(system)
+            placed: dict[int, list[frozenset[int]]] = {}
+            for (section, _), held in systems.items():
+                placed.setdefault(section, []).append(frozenset(held))
+            yield arm, placed
+        return
+    drawing = Drawing(study)
+    system_of = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
+    for batch in islice(drawing.batches(), count):
+        placed = {}
+        for section, item in batch.items:
+            if item.item is None and item.kind == Item.Kind.LIVE:
+                placed.setdefault(section, []).append(frozenset(system_of[output] for output in item.outputs))
+        yield batch.arm_id, placed

@@ -1,0 +1,63 @@
+"""The checklist looks at the plan of the analysis: its comparisons and its exclusion rules."""
+
+from collections.abc import Iterator
+
+from studies.models import Study
+from studies.models.rules import REGISTRY as RULES
+from studies.protocols import REGISTRY, Problem
+
+
+def contrast_problems(study: Study, sections) -> Iterator[Problem]:
+    contrasts = list(study.contrasts.select_related("x", "y", "section"))
+    if not contrasts:
+        yield Problem("No comparison is planned: whatever is found is exploratory.", "contrasts", False, "no_contrast")
+    if contrasts and not any(contrast.role == "primary" for contrast in contrasts):
+        yield Problem("No comparison is primary.", "contrasts", False, "no_primary_contrast")
+    live = [section for section in sections if section.purpose == "live" and section.protocol in REGISTRY]
+    estimands = {key for section in live for key in REGISTRY[section.protocol].estimands(section)}
+    for contrast in contrasts:
+        if contrast.estimand and contrast.estimand not in estimands:
+            yield Problem(f"No section estimates {contrast.estimand!r} (comparison {contrast}).", "contrasts")
+        if contrast.expected == "~" and contrast.margin is None:
+            yield Problem(
+                f"{contrast} is expected to be equivalent, but no margin says what that means: it can never be concluded.",
+                "contrasts", False, f"no_margin:{contrast.x}:{contrast.y}",
+            )  # fmt: skip
+    directed = [section for section in live if any(q.x_id for q in section.questions.all())]
+    asked = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
+    for contrast in contrasts:
+        if directed and contrast.x_id and frozenset((contrast.x_id, contrast.y_id)) not in asked:
+            yield Problem(
+                f"No question asks about {contrast.x} and {contrast.y}.",
+                "contrasts",
+                len(live) == len(directed),
+                f"not_asked:{contrast}",
+            )
+
+
+def rule_problems(study: Study, sections) -> Iterator[Problem]:
+    """Exclusion rules that would find nobody, or everybody, because they name what the study does not have."""
+    for row in study.exclusion_rules.all():
+        rule = RULES.get(row.rule)
+        if rule is None:
+            yield Problem(
+                f"The exclusion rule “{row.rule}” is not installed on this site. Delete it, or ask who runs heval to install it.",
+                "exclusion_rules",
+            )
+            continue
+        form = rule.bound(row.settings or {})
+        if form is None:
+            continue
+        found: list[str] = []
+        if not form.is_valid():
+            found = [
+                f"{form[name].label if name in form.fields else name}: {' '.join(errors)}"
+                for name, errors in form.errors.items()
+            ]
+        elif rule.problems is not None:
+            found = list(rule.problems(sections, **form.cleaned_data))
+        for words in found:
+            yield Problem(
+                f"Exclusion rule “{rule.name}”: {words} Correct the rule's settings, or delete the rule.",
+                "exclusion_rules",
+            )

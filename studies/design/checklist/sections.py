@@ -1,0 +1,73 @@
+"""The checklist looks at the sections of a study: their questions, their settings and what their protocols need."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from studies.design.draw import Drawing
+from studies.models import Batch, Study
+from studies.protocols import REGISTRY, Problem
+from studies.protocols.base.scales import read_scale
+
+
+def section_problems(section) -> Iterator[Problem]:
+    yield from form_problems(section)
+    protocol = REGISTRY.get(section.protocol)
+    where = f"Section {section.position}"
+    if protocol is None:
+        return
+    if section.reuses_id and section.reuses.position >= section.position:
+        yield Problem(f"{where} must come after the section that it reuses.", "sections")
+    for problem in protocol.problems(section):
+        yield _placed(problem, section)
+
+
+def _placed(problem: Problem, section) -> Problem:
+    """A protocol's problem with the section in which it occurs."""
+    return Problem(
+        f"Section {section.position}: {problem.text}",
+        problem.field,
+        problem.is_blocking,
+        f"{problem.name}:{section.position}" if problem.name else "",
+    )
+
+
+def drawing_problems(study: Study, sections) -> Iterator[Problem]:
+    """What the protocols say about the arms and their outputs, where batches are drawn from the design."""
+    if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
+        return
+    drawing = Drawing(study)
+    for section in sections:
+        if section.protocol in REGISTRY:
+            for problem in REGISTRY[section.protocol].drawing_problems(section, drawing):
+                yield _placed(problem, section)
+
+
+def form_problems(section) -> Iterator[Problem]:
+    """Whether a section can be read at all: its protocol, its questions' scales, its settings."""
+    protocol = REGISTRY.get(section.protocol)
+    where = f"Section {section.position}"
+    if protocol is None:
+        yield Problem(f"{where}: the protocol {section.protocol} is not installed.", "sections")
+        return
+    questions = list(section.questions.all())
+    if not questions:
+        yield Problem(f"{where} asks nothing: add a question.", "questions")
+    for question in questions:
+        try:
+            read_scale(question.scale)
+        except (ValueError, TypeError, KeyError) as error:
+            yield Problem(f"{where}, question {question.key}: {error}", "questions")
+    if protocol.settings_form is not None:
+        form = protocol.settings_form(data=settings_data(protocol, section.settings))
+        for name, errors in form.errors.items():
+            yield Problem(
+                f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"
+            )
+
+
+def settings_data(protocol, stored: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a bound form takes them: what is stored, and the form's initial values for what is not."""
+    if protocol.settings_form is None:
+        return {}
+    fields = protocol.settings_form().fields
+    return {name: stored.get(name, field.initial) for name, field in fields.items()}

@@ -1,0 +1,84 @@
+"""The words that pages take from a design."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from studies.models import Design, Study
+from studies.protocols.base.scales import ScaleSpec, read_scale
+
+from .definition import design_of
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWords:
+    key: str
+    position: int
+    text: str
+    help: str
+    scale: ScaleSpec
+    required: bool
+    skip_reasons: tuple[tuple[str, str], ...]
+    criterion: str
+    x: str | None
+    y: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SectionWords:
+    position: int
+    protocol: str
+    purpose: str
+    m: int
+    settings: dict[str, Any]
+    reuses: int | None
+    arms: tuple[str, ...]
+    questions: tuple[QuestionWords, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What pages take from a design: one version's words, whatever was amended later."""
+
+    study: dict[str, Any]
+    arms: dict[str, dict[str, Any]]
+    sections: tuple[SectionWords, ...]
+
+
+def wording(design: dict[str, Any]) -> Wording:
+    return Wording(
+        study=design["study"],
+        arms={arm["name"]: arm for arm in design["arms"]},
+        sections=tuple(
+            SectionWords(
+                position=section["position"],
+                protocol=section["protocol"],
+                purpose=section["purpose"],
+                m=section["m"],
+                settings=section["settings"],
+                reuses=section["reuses"],
+                arms=tuple(section["arms"]),
+                questions=tuple(
+                    QuestionWords(
+                        key=q["key"], position=q["position"], text=q["text"], help=q["help"], scale=read_scale(q["scale"]),
+                        required=q["required"], skip_reasons=tuple((r["key"], r["label"]) for r in q["skip_reasons"]),
+                        criterion=q["criterion"], x=q["x"], y=q["y"],
+                    )
+                    for q in section["questions"]
+                ),
+            )
+            for section in design["sections"]
+        ),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def frozen_wording(design_id: int) -> Wording:
+    """A Design row never changes, so its words are read once a process."""
+    return wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
+
+
+def wording_of(study: Study, design_id: int | None) -> Wording:
+    """The words of a Design version; of the rows as they are while there is none (previews and tries of a draft)."""
+    return frozen_wording(design_id) if design_id else wording(design_of(study))
