@@ -86,11 +86,11 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
         calls.append(one.pk)
         return kind.work(one, progress)
 
-    jobs._kinds["analyse"] = jobs.Kind("analyse", work, True, kind.readable)
+    jobs.registry._kinds["analyse"] = jobs.Kind("analyse", work, True, kind.readable)
     try:
         jobs.run(job.pk)
     finally:
-        jobs._kinds["analyse"] = kind
+        jobs.registry._kinds["analyse"] = kind
     jobs.run(other.pk)
     job.refresh_from_db()
     other.refresh_from_db()

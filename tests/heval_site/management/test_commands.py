@@ -35,7 +35,7 @@ def test_a_secret_needs_no_settings_and_is_long(capsys):
 
 def test_the_worker_runs_what_waits_once(monkeypatch):
     jobs.load()
-    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
     jobs.register("any")(lambda job, progress: 1)
     job = jobs.submit("any")
     out = io.StringIO()

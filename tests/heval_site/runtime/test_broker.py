@@ -104,7 +104,7 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     from studies.services import jobs
 
     jobs.load()
-    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
     signals.jobs_waiting.connect(lambda **kwargs: broker.send(), weak=False)
     jobs.register("count")(lambda job, progress: {"n": 1})

@@ -20,7 +20,7 @@ State = Job.State
 def kind(monkeypatch):
     """Registers work for one test alone: kind("name", work, ...)."""
     jobs.load()
-    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
 
     def register(name, work, **options):
         jobs.register(name, **options)(work)
@@ -268,7 +268,7 @@ def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
 
 def test_periodic_work_runs_once_in_its_time_and_a_failure_stops_no_other(monkeypatch):
     ran = []
-    monkeypatch.setattr(jobs, "_periodic", {})
+    monkeypatch.setattr(jobs.periodic, "_periodic", {})
     jobs.load()
 
     @jobs.every(60)

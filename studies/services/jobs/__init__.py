@@ -1,0 +1,71 @@
+"""Long work as rows. docs: explanation/jobs.
+
+A job is a row of the database from the moment it is asked for, in the transaction that asks. Whoever runs it holds a lease and
+renews it; when the holder dies the lease runs out and the job waits again, three times at most. Neither a broker nor a process
+is needed to remember anything. All times are the database's.
+
+    @jobs.register("launch", readable=(NotReady,), exclusive=True)
+    def work(job, progress):
+        progress(0, 10, "Drawing batches")
+        return {"batches": 10}
+
+An app's kinds stand in its ``tasks`` module. It is imported here, when the first job is submitted or run, so it must import
+numpy and its friends inside its functions.
+"""
+
+from .asking import ENDED, cancel, submit
+from .periodic import (
+    HEARTBEAT_KEY,
+    HEARTBEAT_SECONDS,
+    Periodic,
+    beat,
+    every,
+    is_runner_alive,
+    requeue_expired,
+    run_periodic,
+    standing,
+)
+from .registry import Kind, Readable, UnknownKind, kinds, load, register
+from .running import (
+    LEASE_SECONDS,
+    Cancelled,
+    Interrupted,
+    LeaseLost,
+    Progress,
+    is_any_waiting,
+    new_holder,
+    run,
+    run_waiting,
+    stopping,
+)
+
+__all__ = [
+    "Cancelled",
+    "ENDED",
+    "HEARTBEAT_KEY",
+    "HEARTBEAT_SECONDS",
+    "Interrupted",
+    "Kind",
+    "LEASE_SECONDS",
+    "LeaseLost",
+    "Periodic",
+    "Progress",
+    "Readable",
+    "UnknownKind",
+    "beat",
+    "cancel",
+    "every",
+    "is_any_waiting",
+    "is_runner_alive",
+    "kinds",
+    "load",
+    "new_holder",
+    "register",
+    "requeue_expired",
+    "run",
+    "run_periodic",
+    "run_waiting",
+    "standing",
+    "stopping",
+    "submit",
+]

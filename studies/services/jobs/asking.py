@@ -1,0 +1,59 @@
+"""A job is asked for and cancelled here."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from studies import signals
+from studies.access import Action, check, check_own
+from studies.models import Job, audit
+
+from .registry import as_json, kind_of
+
+State = Job.State
+ENDED = (State.DONE, State.FAILED, State.CANCELLED)
+
+
+def submit(kind: str, *, study=None, by=None, request_token: str | None = None, **arguments: Any) -> Job:
+    """Ask for a job, in the caller's transaction: it exists if and only if that commits.
+
+    The same ``request_token`` gives the same row, however often and from wherever it is asked.
+    """
+    kind_of(kind)
+    columns = {"kind": kind, "study": study, "by": by, "arguments": as_json(arguments)}
+    if request_token is None:
+        job, is_new = Job.objects.create(**columns), True
+    else:
+        job, is_new = _with_token(request_token, columns)
+    if is_new:
+        transaction.on_commit(wake, robust=True)
+    return job
+
+
+def _with_token(request_token: str, columns: dict[str, Any]) -> tuple[Job, bool]:
+    job, is_new = Job.objects.get_or_create(request_token=request_token, defaults=columns)
+    if (job.kind, job.study_id) != (columns["kind"], columns["study"] and columns["study"].pk):
+        raise ValueError("This request token belongs to another job.")
+    return job, is_new
+
+
+def wake() -> None:
+    signals.jobs_waiting.send(Job)
+
+
+def cancel(job: Job, by) -> bool:
+    """End a waiting job at once, a running one at its next progress. False where it has ended already."""
+    if job.study_id is not None:
+        check(by, Action.CANCEL, job.study_id)
+    else:
+        check_own(by, job.by_id)
+    mine = Job.objects.filter(pk=job.pk)
+    with transaction.atomic():
+        is_new = mine.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
+        is_new = is_new or mine.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
+        if is_new and job.study:
+            audit.note("cancel job", job.study, by, kind=job.kind)
+        elif is_new:
+            audit.record("cancel job", by=by, kind=job.kind)
+    return bool(is_new) or mine.filter(state=State.RUNNING).exists()

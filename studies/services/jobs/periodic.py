@@ -1,0 +1,106 @@
+"""Periodic work is run by one process of all, which also says that somebody runs jobs."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from studies.models import Job
+
+from .asking import wake
+from .registry import load
+from .running import new_holder, stopping
+
+logger = logging.getLogger("heval.jobs")
+State = Job.State
+
+ATTEMPTS = 3
+HEARTBEAT_KEY = "heval:runner"
+HEARTBEAT_SECONDS = 90  # without a word for so long, nobody runs jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    name: str
+    seconds: int
+    function: Callable[[], Any]
+
+
+_periodic: dict[str, Periodic] = {}
+
+
+def every(seconds: int):
+    """Run a function without arguments about so often, in one process of all. It must bear being run twice at once."""
+
+    def registered(function):
+        name = f"{function.__module__}.{function.__qualname__}"
+        _periodic[name] = Periodic(name, seconds, function)
+        return function
+
+    return registered
+
+
+def run_periodic() -> int:
+    """Run the periodic functions that are due in no other process, and say that somebody runs jobs. Gives their number."""
+    load()
+    beat()
+    n = 0
+    for periodic in list(_periodic.values()):
+        if stopping.is_set():
+            break
+        try:
+            # Shared by all processes: who adds the key has the turn.
+            if cache.add(f"heval:every:{periodic.name}", 1, periodic.seconds):
+                periodic.function()
+                n += 1
+        except Exception:
+            logger.exception("Periodic work %s failed", periodic.name)
+    return n
+
+
+@every(15)
+def requeue_expired() -> int:
+    """Jobs whose holder died wait again; after the third attempt they fail. Gives their number."""
+    expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
+    n = 0
+    for pk in list(expired.order_by("pk").values_list("pk", flat=True)[:1000]):
+        one = expired.filter(pk=pk)
+        n += (
+            one.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
+            or one.filter(attempts__lt=ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
+            or one.update(
+                state=State.FAILED,
+                leased_until=None,
+                ended_at=Now(),
+                error=f"Tried {ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
+                "Is there enough memory?",
+            )
+        )
+    if n:
+        logger.warning("%d jobs had lost their runner", n)
+        transaction.on_commit(wake, robust=True)
+    return n
+
+
+def beat() -> None:
+    cache.set(HEARTBEAT_KEY, new_holder(), HEARTBEAT_SECONDS)
+
+
+def is_runner_alive() -> bool:
+    """Whether somebody has run periodic work lately."""
+    return cache.get(HEARTBEAT_KEY) is not None
+
+
+def standing() -> dict[str, int]:
+    """How many jobs wait, run, and run without a living holder."""
+    rows = Job.objects
+    return {
+        "waiting": rows.filter(state=State.WAITING).count(),
+        "running": rows.filter(state=State.RUNNING).count(),
+        "expired": rows.filter(Q(state=State.RUNNING, leased_until__lt=Now())).count(),
+    }

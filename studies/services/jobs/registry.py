@@ -1,0 +1,75 @@
+"""The registry of jobs holds the kinds of work that apps register."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.module_loading import autodiscover_modules
+
+
+class UnknownKind(LookupError):
+    """No app registers this kind of job."""
+
+
+class Readable(Exception):
+    """An error whose message is a sentence for the researcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    work: Callable[..., Any]
+    exclusive: bool
+    readable: tuple[type[Exception], ...]
+
+
+_kinds: dict[str, Kind] = {}
+_is_loaded = False
+
+
+def register(kind: str, *, exclusive: bool = False, readable: tuple[type[Exception], ...] = ()):
+    """Make a function ``work(job, progress)`` the work of a kind of job. What it returns must fit into JSON.
+
+    ``exclusive``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
+    researcher what to do; of all others only the log has the words. Work is run again after a crash: it must be idempotent.
+    """
+
+    def registered(work):
+        if kind in _kinds and _kinds[kind].work.__module__ != work.__module__:
+            raise ValueError(
+                f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
+            )
+        _kinds[kind] = Kind(kind, work, exclusive, (Readable, *readable))
+        return work
+
+    return registered
+
+
+def load() -> None:
+    """Import the ``tasks`` module of every app, once."""
+    global _is_loaded
+    if not _is_loaded:
+        autodiscover_modules("tasks")
+        _is_loaded = True
+
+
+def kinds() -> dict[str, Kind]:
+    load()
+    return dict(_kinds)
+
+
+def kind_of(name: str) -> Kind:
+    load()
+    try:
+        return _kinds[name]
+    except KeyError:
+        raise UnknownKind(f"There is no job {name!r}. There are: {', '.join(sorted(_kinds))}.") from None
+
+
+def as_json(value: Any) -> Any:
+    """The value, or ValueError/TypeError where JSON (as the database takes it) cannot hold it."""
+    text = json.dumps(value, allow_nan=False)
+    if "\\u0000" in text:
+        raise ValueError("a NUL character cannot be stored")
+    return json.loads(text)

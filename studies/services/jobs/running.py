@@ -1,0 +1,207 @@
+"""A job is run under a lease, which is renewed until the work ends."""
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from zlib import crc32
+
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from studies.models import Job
+from studies.services.wish import Wish
+
+from .registry import UnknownKind, as_json, kind_of, kinds, load
+
+logger = logging.getLogger("heval.jobs")
+LEASE_SECONDS = 60
+RENEW_SECONDS = 15
+State = Job.State
+
+
+class Cancelled(Exception):
+    """Raised by ``progress`` where a researcher asked for an end."""
+
+
+class Interrupted(Exception):
+    """Raised by ``progress`` where the process that runs the job is asked to stop: the job waits again."""
+
+
+class LeaseLost(Exception):
+    """Another holder has the job: whatever this one finds is thrown away."""
+
+
+# Set when the process should end: running jobs go back to waiting at their next progress.
+stopping = Wish()
+
+
+def _lease():
+    return Now() + timedelta(seconds=LEASE_SECONDS)
+
+
+def new_holder() -> str:
+    return f"{socket.gethostname()[:32]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class Progress:
+    """What a job reports with: ``progress(done, total, doing)``. It renews the lease and hears of a wish to cancel."""
+
+    def __init__(self, pk: int, holder: str):
+        self._mine = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
+
+    def __call__(self, done: int, total: int, doing: str = "") -> None:
+        if stopping.is_set():
+            raise Interrupted
+        columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": _lease()}
+        if doing:
+            columns["doing"] = doing[:200]
+        if self._mine.filter(is_cancel_wanted=False).update(**columns):
+            return
+        raise Cancelled if self._mine.exists() else LeaseLost
+
+    def renew(self) -> bool:
+        return bool(self._mine.update(leased_until=_lease()))
+
+
+@contextmanager
+def _renewed(progress: Progress):
+    """Keep the lease of work that is silent for long: one fit of a model may take minutes. It ends with the process."""
+    ended = threading.Event()
+
+    def renew():
+        while not ended.wait(RENEW_SECONDS):
+            try:
+                if not progress.renew():
+                    return
+            except (OperationalError, InterfaceError):
+                logger.warning("A lease could not be renewed; the database is not there.")
+            finally:
+                connections.close_all()  # this thread's own
+
+    thread = threading.Thread(target=renew, name="heval-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def run(job_pk: int, holder: str | None = None) -> bool:
+    """Run a waiting job to its end. False where it is not there to be run: somebody has it, or its like is running."""
+    load()
+    holder = holder or new_holder()
+    job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
+    if job is None or not _claim(job, holder):
+        return False
+    job.refresh_from_db()
+    progress = Progress(job.pk, holder)
+    logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
+    try:
+        kind = kind_of(job.kind)
+        with _renewed(progress):
+            result = as_json(kind.work(job, progress))
+        _end(job, holder, State.DONE, result=result)
+    except Cancelled:
+        _end(job, holder, State.CANCELLED)
+    except Interrupted:
+        _put_back(job, holder, attempts=F("attempts") - 1)
+    except LeaseLost:
+        logger.warning("Job %s %s was taken over by another runner", job.kind, job.code)
+    except (OperationalError, InterfaceError):
+        logger.exception("Job %s %s met a database that is not there; it will be tried again", job.kind, job.code)
+        _give_up_lease(job, holder)
+    except Exception as error:
+        _fail(job, holder, error)
+    return True
+
+
+def _claim(job: Job, holder: str) -> bool:
+    with transaction.atomic():
+        if not _is_alone(job):
+            return False
+        claimed = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
+            state=State.RUNNING,
+            holder=holder,
+            leased_until=_lease(),
+            attempts=F("attempts") + 1,
+            started_at=Coalesce(F("started_at"), Now()),
+        )
+    return bool(claimed)
+
+
+def _is_alone(job: Job) -> bool:
+    """Whether an exclusive job may start. Claims of one kind and study go one after the other until they commit."""
+    kind = kinds().get(job.kind)
+    if kind is None or not kind.exclusive:
+        return True
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_signed(job.kind), job.study_id or 0])
+            if not cursor.fetchone()[0]:
+                return False
+    return not Job.objects.filter(kind=job.kind, study=job.study_id, state=State.RUNNING).exclude(pk=job.pk).exists()
+
+
+def _signed(kind: str) -> int:
+    return crc32(kind.encode()) - 2**31
+
+
+def _mine(job: Job, holder: str):
+    return Job.objects.filter(pk=job.pk, state=State.RUNNING, holder=holder)
+
+
+def _end(job: Job, holder: str, state: str, **columns: Any) -> None:
+    if _mine(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns):
+        logger.info("Job %s %s ends: %s", job.kind, job.code, state)
+    else:
+        logger.warning("Job %s %s ended after its lease was lost; its result is thrown away", job.kind, job.code)
+
+
+def _put_back(job: Job, holder: str, **columns: Any) -> None:
+    _mine(job, holder).update(state=State.WAITING, holder="", leased_until=None, **columns)
+    logger.info("Job %s %s waits again", job.kind, job.code)
+
+
+def _give_up_lease(job: Job, holder: str) -> None:
+    """Let the sweeper decide at once, if the database hears us; otherwise when the lease runs out."""
+    try:
+        close_old_connections()
+        _mine(job, holder).update(leased_until=Now())
+    except (OperationalError, InterfaceError):
+        logger.warning("Job %s %s waits for the end of its lease", job.kind, job.code)
+
+
+def _fail(job: Job, holder: str, error: Exception) -> None:
+    kind = kinds().get(job.kind)
+    if isinstance(error, UnknownKind) or (kind and isinstance(error, kind.readable)):
+        logger.warning("Job %s %s fails: %s", job.kind, job.code, error)
+        sentence = " ".join(str(error).split()) or type(error).__name__
+    else:
+        logger.error("Job %s %s fails", job.kind, job.code, exc_info=error)
+        sentence = f"This did not work ({type(error).__name__}). The server's log tells more under {str(job.code)[:8]}."
+    _end(job, holder, State.FAILED, error=sentence)
+
+
+def run_waiting(limit: int = 100, holder: str | None = None) -> int:
+    """Run waiting jobs, the oldest first, until there is none to be run or ``limit`` were. Gives their number."""
+    holder = holder or new_holder()
+    n, passed_over = 0, []
+    while n < limit and not stopping.is_set():
+        waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
+        pk = waiting.order_by("pk").values_list("pk", flat=True).first()
+        if pk is None:
+            break
+        if run(pk, holder):
+            n += 1
+        passed_over.append(pk)
+    return n
+
+
+def is_any_waiting() -> bool:
+    return Job.objects.filter(state=State.WAITING).exists()
