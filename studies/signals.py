@@ -1,4 +1,4 @@
-"""The signals that studies sends, so that apps above it can add what studies does not know.
+"""Studies sends these signals, so that apps above it can add what it does not know.
 
 A receiver is connected in its app's ``ready()`` with a ``dispatch_uid``, and takes ``**kwargs`` beside the arguments named here.
 Receivers are called in the order in which they were connected, in the sender's process and transaction. An exception of a

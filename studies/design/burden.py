@@ -1,4 +1,4 @@
-"""The burden of a batch: how much one person reads and answers for it."""
+"""The burden of a batch is what one person reads and answers for it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The design of a study in its canonical form, and the hash of it."""
+"""The canonical form of a design is JSON of plain values, and its sha256 is the design's hash."""
 
 import hashlib
 import json

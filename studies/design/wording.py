@@ -1,4 +1,4 @@
-"""The words that pages take from a design."""
+"""Pages take their words from one version of a design."""
 
 import json
 from dataclasses import dataclass

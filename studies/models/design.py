@@ -1,4 +1,4 @@
-"""The design of a study: its systems, arms, sections and questions, and its frozen versions."""
+"""A design has systems, arms, sections and questions, and a frozen version for the launch and for each amendment."""
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator

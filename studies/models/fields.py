@@ -1,4 +1,4 @@
-"""Fields, defaults and limits that several tables use."""
+"""Several tables use these fields, defaults and limits."""
 
 import secrets
 

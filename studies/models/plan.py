@@ -1,4 +1,4 @@
-"""The plan of an analysis: comparisons and exclusion rules that are declared before launch."""
+"""The plan of an analysis declares comparisons and exclusion rules before the launch."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models

@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.db.models import Count, Q
 
-from studies.protocols import DrawnItem, Pool, PoolSpent, Problem
-
+from .drawing import DrawnItem, Pool, PoolSpent
+from .problems import Problem
 from .references import ENDS, Reference
 
 Pair = tuple[int, int]

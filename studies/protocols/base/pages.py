@@ -1,0 +1,124 @@
+"""The pages of an annotator are made from these records. Nothing on them leads to a system, an arm or an item's kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .fields import Field
+from .scales import ScaleSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One form field, and what its answer is about.
+
+    ``stores``: the column for a plain cleaned value (value | chosen | choice | text); a field may also clean to an ``Answer``,
+    stored as it is. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
+    """
+
+    field: Field
+    question_id: int
+    stores: str = "value"
+    item_id: int | None = None
+    exposure_id: int | None = None
+    label: str = ""
+    position: int | None = None
+    choice: str = ""
+    part: str = ""
+    text: str = ""
+    help: str = ""
+    skip_reasons: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageItem:
+    """An item as this annotator sees it: (label, exposure id), in the order of the labels."""
+
+    position: int
+    id: int
+    exposures: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuestion:
+    """A question as this annotator reads it. ``label``: the labels of x and y, when it compares two systems."""
+
+    position: int
+    id: int
+    key: str
+    text: str
+    help: str
+    scale: ScaleSpec
+    required: bool = True
+    skip_reasons: tuple[tuple[str, str], ...] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidSection:
+    """A section as this annotator meets it. ``position`` counts the sections that they are shown."""
+
+    position: int
+    m: int
+    settings: Mapping[str, Any]
+    questions: tuple[PageQuestion, ...]
+
+    def questions_by_key(self, *keys: str) -> list[PageQuestion]:
+        by_key = {question.key: question for question in self.questions}
+        return [by_key[key] for key in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. ``step`` tells the protocol's template which of its pages this is; ``said``: what this annotator answered before,
+    in the words that they chose, where the page asks about it."""
+
+    key: str
+    section: LaidSection
+    items: tuple[PageItem, ...] = ()
+    questions: tuple[PageQuestion, ...] = ()
+    step: str = ""
+    said: str = ""
+
+    def slot(
+        self,
+        question: PageQuestion,
+        item: PageItem | None = None,
+        label: str = "",
+        option: int | None = None,
+        part: int | None = None,
+    ) -> str:
+        """The name of a form field: counts of what is shown, which tell nothing."""
+        name = f"s{self.section.position}.q{question.position}"
+        if item is not None:
+            name += f".i{item.position}"
+        if label:
+            name += f".{label}"
+        if option is not None:
+            name += f".o{option}"
+        if part is not None:
+            name += f".p{part}"
+        return name
+
+
+def question_asks(
+    page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
+) -> dict[str, Ask]:
+    """The fields of one question about nothing, an item or an exposure: one, or one an option of a multiple choice."""
+    about = {
+        "question_id": question.id,
+        "item_id": item.id if item else None,
+        "exposure_id": exposure_id,
+        "label": label or question.label,
+        "position": item.position if item else question.position,
+        "text": question.text.replace("{label}", label),
+        "help": question.help,
+    }
+    if question.scale.kind == "multiple":
+        return {
+            page.slot(question, item, label, option=number): Ask(box, choice=option.key, **about)
+            for number, (option, box) in enumerate(question.scale.option_fields(), 1)
+        }
+    offered = question.skip_reasons
+    ask = Ask(question.scale.field(question.required), stores=question.scale.stores, skip_reasons=offered, **about)
+    return {page.slot(question, item, label): ask}
