@@ -11,7 +11,6 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies import signals
-from studies.design.checklist.sections import settings_data
 from studies.protocols.base.pairs import unknown_names
 from studies.services import drafts, questions
 from studies.services.lifecycle import NotNow
@@ -174,7 +173,8 @@ class AddSectionForm(CleanWords, forms.ModelForm):
     def save(self, commit=True):
         section = self.instance
         protocol = REGISTRY[section.protocol]
-        section.settings = settings_data(protocol, {})
+        section.settings = {}
+        section.settings = protocol.stored_settings(section)
         if not protocol.has_items:
             section.m = 0
         last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]

@@ -3,8 +3,6 @@
 Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 """
 
-from typing import Any
-
 from django import forms
 
 from . import Problem, Protocol, question_asks, register
@@ -36,11 +34,6 @@ class RatingSettings(forms.Form):
     explanation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 6}), required=False, help_text="How to use the scale. Markdown."
     )
-
-
-def settings_of(section) -> dict[str, Any]:
-    """The section's settings, each with its default where it is not given."""
-    return {name: section.settings.get(name, field.initial) for name, field in RatingSettings.base_fields.items()}
 
 
 @register

@@ -28,14 +28,6 @@ class RelativeSettings(PairSettings):
     )
 
 
-def settings_of(section) -> dict[str, Any]:
-    """The section's settings, each with its default where it is not given or is none that can be read (the checklist names that)."""
-    fields = RelativeSettings.base_fields
-    form = RelativeSettings(data={name: section.settings.get(name, field.initial) for name, field in fields.items()})
-    form.full_clean()
-    return {name: field.initial for name, field in fields.items()} | form.cleaned_data
-
-
 @dataclass(frozen=True, slots=True)
 class Degrees(Scale):
     """Points from "the first is much better" to "the second is much better", told by their words alone."""
@@ -79,7 +71,7 @@ class Relative(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        pairs = pairs_shown(section, settings_of(section), pool.systems)
+        pairs = pairs_shown(section, self.settings_of(section), pool.systems)
         return drawn_pairs(pairs, section.m, pool, rng)
 
     def problems(self, section):
@@ -94,7 +86,7 @@ class Relative(Protocol):
                 f"Section {section.reuses.position} does not show pairs: its items cannot be shown here again.",
                 "reuses",
             )
-        yield from pair_problems(section, settings_of(section))
+        yield from pair_problems(section, self.settings_of(section))
 
     # An annotator's page
 

@@ -3,10 +3,6 @@
 Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
 """
 
-import json
-from functools import lru_cache
-from typing import Any
-
 from django import forms
 from django.db.models import Count
 
@@ -63,20 +59,6 @@ class TwoChoiceSettings(PairSettings):
         return workers
 
 
-def settings_of(section) -> dict[str, Any]:
-    """The section's settings, each with its default where it is not given or cannot be read (the checklist names that)."""
-    return _settings(json.dumps(section.settings, sort_keys=True, default=str))
-
-
-@lru_cache(maxsize=256)
-def _settings(stored: str) -> dict[str, Any]:
-    given = json.loads(stored)
-    fields = TwoChoiceSettings.base_fields
-    form = TwoChoiceSettings(data={name: given.get(name, field.initial) for name, field in fields.items()})
-    form.full_clean()  # what is refused is not among the cleaned
-    return {name: field.initial for name, field in fields.items()} | form.cleaned_data
-
-
 def labels_wanted(settings) -> int | None:
     """How many labels an item gets from its batch; None where the strategy does not say."""
     places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
@@ -100,15 +82,15 @@ class TwoChoice(Protocol):
     # The design
 
     def answer_keys(self, section, question):
-        return (TIE,) if settings_of(section)["allows_tie"] else ()
+        return (TIE,) if self.settings_of(section)["allows_tie"] else ()
 
     def pairs(self, section, systems):
         """The pairs (of ids) that the section shows."""
-        return pairs_shown(section, settings_of(section), systems)
+        return pairs_shown(section, self.settings_of(section), systems)
 
     def draw(self, section, pool, rng):
         """A pair of each prompt; a strategy that counts labels ends where each item was drawn once."""
-        is_once = settings_of(section)["strategy"] != "any"
+        is_once = self.settings_of(section)["strategy"] != "any"
         return drawn_pairs(self.pairs(section, pool.systems), section.m, pool, rng, is_once=is_once)
 
     def problems(self, section):
@@ -133,12 +115,12 @@ class TwoChoice(Protocol):
                 "Its labels are planned for items of its own, and it shows those of another section again: nothing would be counted. Give it "
                 "items of its own.", "reuses",
             )  # fmt: skip
-        yield from pair_problems(section, settings_of(section))
+        yield from pair_problems(section, self.settings_of(section))
         yield from self._strategy_problems(section)
         yield from self._stopping_problems(section)
 
     def _strategy_problems(self, section):
-        study, settings = section.study, settings_of(section)
+        study, settings = section.study, self.settings_of(section)
         wanted = labels_wanted(settings)
         if wanted is None:
             return
@@ -194,7 +176,7 @@ class TwoChoice(Protocol):
             )
 
     def _stopping_problems(self, section):
-        study, settings = section.study, settings_of(section)
+        study, settings = section.study, self.settings_of(section)
         if section.purpose != "live" or settings["stopping"] == "none":
             return
         if not study.target_n:
@@ -246,14 +228,14 @@ class TwoChoice(Protocol):
     # Collecting
 
     def is_for_one_annotator(self, section):
-        return settings_of(section)["strategy"] == "fixed"
+        return self.settings_of(section)["strategy"] == "fixed"
 
     def settles(self, section):
-        return settings_of(section)["strategy"] == "max_three"
+        return self.settings_of(section)["strategy"] == "max_three"
 
     def settled(self, section, labels):
         """Two that agree, be it on a tie, or three."""
         return len(labels) > 2 or (len(labels) == 2 and labels[0] == labels[1])
 
     def stops(self, section):
-        return section.purpose == "live" and settings_of(section)["stopping"] in ("anytime", "first")
+        return section.purpose == "live" and self.settings_of(section)["stopping"] in ("anytime", "first")

@@ -6,7 +6,6 @@ from itertools import combinations, pairwise
 from django.db.models import Max
 from django.utils.text import slugify
 
-from studies.design.checklist.sections import settings_data
 from studies.models import Contrast, Question, Section, System
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import in_order
@@ -39,12 +38,12 @@ def _is_of(contrast: Contrast, section: Section) -> bool:
 
 def asks_both(section: Section) -> bool:
     """Whether the section's settings want both directions of a pair."""
-    return settings_data(REGISTRY[section.protocol], section.settings).get("naming") == "both"
+    return REGISTRY[section.protocol].stored_settings(section).get("naming") == "both"
 
 
 def default_text(section: Section) -> str:
     """Words to begin with, with the section's own noun."""
-    return TEXT.format(noun=settings_data(REGISTRY[section.protocol], section.settings).get("noun") or "writer")
+    return TEXT.format(noun=REGISTRY[section.protocol].stored_settings(section).get("noun") or "writer")
 
 
 def write_questions(

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.references import Ends, ends_of
+from studies.protocols import REGISTRY
 from studies.protocols.base.scales import read_scale
-from studies.protocols.marks import ERRORS, SCORE, Codebook, codebook_of
+from studies.protocols.marks import ERRORS, SCORE, Codebook
 from studies.protocols.marks.parts import WHOLE, sentences
 from studies.stimuli.texts import word_count
 
@@ -40,7 +41,7 @@ def judged(frame: "DataFrame", section: Any) -> Judged:
     """Marks and scores of a section, by output. An output counts as judged where a mark or "no error" was stored for it."""
     import pandas as pd
 
-    book = codebook_of(section.settings)
+    book = REGISTRY[section.protocol].codebook_of(section)
     scales = {}
     for question in section.questions.all():
         try:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.comparisons import Comparison, comparison
 from analysis.protocols.blocks.references import Ends, ends_of
+from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import of_systems
 from studies.protocols.base.scales import ScaleSpec, read_scale
-from studies.protocols.rating import settings_of
 
 from .utilities import UTILITY, Utilities, utilities
 
@@ -66,7 +66,7 @@ def questions_of(frame: "DataFrame", section: Any) -> list[Ratings]:
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     references = ends_of(section.study)
     questions = list(section.questions.all())
-    is_unit = settings_of(section)["scores"] == "unit"
+    is_unit = REGISTRY[section.protocol].settings_of(section)["scores"] == "unit"
     found = []
     for question in questions:
         try:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import Context
 from analysis.protocols.blocks import Block
-from studies.protocols.two_choice import PREFERENCE, settings_of
+from studies.protocols import REGISTRY
+from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
 from .compared import Compared, logged
@@ -52,7 +53,7 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
             analysis="choice.effort.labels", estimand="labels paid for an item", estimate=float(labels.mean()),
             detail={
                 "labels": int(labels.sum()), "items": len(labels), "items_answered": decided,
-                "items_open": int(np.sum(~one.answers.is_complete)), "strategy": settings_of(one.section)["strategy"],
+                "items_open": int(np.sum(~one.answers.is_complete)), "strategy": REGISTRY[one.section.protocol].settings_of(one.section)["strategy"],
             },
             **common,
         )
@@ -95,7 +96,7 @@ def _replayed(one: Compared, context: Context) -> list[Block]:
     numbers, place = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
     given = np.bincount(place, minlength=len(numbers))
     wins = np.bincount(place, weights=rows["value"].to_numpy(float), minlength=len(numbers))
-    delta = settings_of(one.section)["delta"]
+    delta = REGISTRY[one.section.protocol].settings_of(one.section)["delta"]
     both: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
     strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED]
     # With one label an item there is nothing to draw.

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.comparisons import Comparison, comparison
+from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import of_systems
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import pair_key
-from studies.protocols.two_choice import PREFERENCE, settings_of
+from studies.protocols.two_choice import PREFERENCE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +63,7 @@ def strategy_of(section: Any) -> "Strategy | None":
     """The section's labelling strategy; None where it has none."""
     from analysis.stats.choice import Strategy
 
-    settings = settings_of(section)
+    settings = REGISTRY[section.protocol].settings_of(section)
     name = NAMES.get(settings["strategy"])
     return name and Strategy(name, settings["workers"] if name == "majority" else 1)
 
@@ -135,7 +136,7 @@ def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
     """
     import numpy as np
 
-    if settings_of(section)["strategy"] != "max_three":
+    if REGISTRY[section.protocol].settings_of(section)["strategy"] != "max_three":
         return np.zeros(len(given), dtype=bool)
     order = given.sort_values(["item", "question", "received_at", "id"], kind="stable")
     place = order.groupby(["item", "question"], sort=False).cumcount()

@@ -8,7 +8,8 @@ from analysis.data.context import Context
 from analysis.protocols.blocks import Block, Wording, concluded
 from analysis.protocols.blocks.cells import sides_of
 from analysis.protocols.blocks.comparisons import Comparison, judged
-from studies.protocols.two_choice import PREFERENCE, settings_of
+from studies.protocols import REGISTRY
+from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
 from .compared import Compared, logged
@@ -134,7 +135,7 @@ def paper_decision(one: Compared) -> "Estimate":
     from analysis.stats import sequential
     from analysis.stats.results import Warning
 
-    settings = settings_of(one.section)
+    settings = REGISTRY[one.section.protocol].settings_of(one.section)
     values = one.answers.values
     n_open = int((~one.answers.is_complete).sum())
     warnings: tuple[Warning, ...] = ()

@@ -10,7 +10,7 @@ Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``anal
 from typing import Any
 
 from analysis.protocols.blocks.comparisons import Comparison
-from studies.protocols.two_choice import settings_of
+from studies.protocols import REGISTRY
 
 from .. import Look
 from .labels import about, comparisons, final_answers, pair_of
@@ -20,7 +20,7 @@ FUTURES = 200
 
 def looks(claims: Any, section: Any, seed: str = "") -> list[Look]:
     """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.claims``."""
-    settings = settings_of(section)
+    settings = REGISTRY[section.protocol].settings_of(section)
     mine = [one for one in comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":
         return [paper_look(claims, section, one) for one in mine]
@@ -80,7 +80,7 @@ def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
 
     from analysis.stats import sequential
 
-    delta = settings_of(section)["delta"]
+    delta = REGISTRY[section.protocol].settings_of(section)["delta"]
     rows = about(claims.rows[claims.rows["is_given"] & claims.rows["is_settled"]], compared)
     answers = final_answers(rows, section)
     pair = pair_of(compared)

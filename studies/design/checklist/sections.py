@@ -1,7 +1,6 @@
 """The checklist looks at the sections of a study: their questions, their settings and what their protocols need."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from studies.design.draw import Drawing
 from studies.models import Batch, Study
@@ -58,16 +57,8 @@ def form_problems(section) -> Iterator[Problem]:
         except (ValueError, TypeError, KeyError) as error:
             yield Problem(f"{where}, question {question.key}: {error}", "questions")
     if protocol.settings_form is not None:
-        form = protocol.settings_form(data=settings_data(protocol, section.settings))
+        form = protocol.settings_form(data=protocol.stored_settings(section))
         for name, errors in form.errors.items():
             yield Problem(
                 f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"
             )
-
-
-def settings_data(protocol, stored: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a bound form takes them: what is stored, and the form's initial values for what is not."""
-    if protocol.settings_form is None:
-        return {}
-    fields = protocol.settings_form().fields
-    return {name: stored.get(name, field.initial) for name, field in fields.items()}

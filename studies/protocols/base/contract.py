@@ -1,7 +1,9 @@
 """The class Protocol is the contract: it holds what every protocol says of itself."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -62,6 +64,19 @@ class Protocol:
     @property
     def template(self) -> str:
         return f"protocols/{self.slug}.html"
+
+    def stored_settings(self, section) -> dict[str, Any]:
+        """A section's settings as its form takes them: what is stored, and the form's initial value of what is not."""
+        if self.settings_form is None:
+            return {}
+        fields = self.settings_form.base_fields
+        return {name: section.settings.get(name, field.initial) for name, field in fields.items()}
+
+    def settings_of(self, section) -> dict[str, Any]:
+        """A section's settings, each with its initial value where it is not given or cannot be read (the checklist names that)."""
+        if self.settings_form is None:
+            return {}
+        return _read(self.settings_form, json.dumps(self.stored_settings(section), sort_keys=True, default=str))
 
     def problems(self, section) -> Iterable[Problem]:
         """What is missing or unwise in a section's definition."""
@@ -195,6 +210,13 @@ class Protocol:
     def stops(self, section) -> bool:
         """Whether the section has a rule that may end the study before its target is reached."""
         return False
+
+
+@lru_cache(maxsize=1024)
+def _read(settings_form: type, stored: str) -> dict[str, Any]:
+    form = settings_form(data=json.loads(stored))
+    form.full_clean()  # what is refused is not among the cleaned
+    return {name: field.initial for name, field in settings_form.base_fields.items()} | form.cleaned_data
 
 
 def arms_of(section) -> list:

@@ -3,13 +3,10 @@
 Source: error span annotation (Kocmi et al. 2024) and the multidimensional quality metrics as campaigns use them (Freitag et al. 2021).
 """
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django import forms
 from django.apps import apps
@@ -64,25 +61,6 @@ class MarksSettings(forms.Form):
         except ValueError as error:
             raise forms.ValidationError(str(error)) from None
         return self.cleaned_data[name]
-
-
-def settings_of(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The section's settings, each with its default where it is not given or cannot be read (the checklist names that)."""
-    return _settings(json.dumps(dict(stored), sort_keys=True, default=str))
-
-
-@lru_cache(maxsize=256)
-def _settings(stored: str) -> dict[str, Any]:
-    given = json.loads(stored)
-    fields = MarksSettings.base_fields
-    form = MarksSettings(data={name: given.get(name, each.initial) for name, each in fields.items()})
-    form.full_clean()  # what is refused is not among the cleaned
-    return {name: each.initial for name, each in fields.items()} | form.cleaned_data
-
-
-def codebook_of(settings: Mapping[str, Any]) -> Codebook:
-    read = settings_of(settings)
-    return codebook(read["categories"], read["severities"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +151,7 @@ class Marks(Protocol):
     source = "Kocmi et al. 2024; Freitag et al. 2021"
 
     def answer_keys(self, section, question):
-        return tuple(one.key for one in codebook_of(section.settings).categories) if question.key == ERRORS else ()
+        return tuple(one.key for one in self.codebook_of(section).categories) if question.key == ERRORS else ()
 
     def estimands(self, section):
         return {
@@ -187,7 +165,7 @@ class Marks(Protocol):
         if asked is None:
             yield Problem(f"There must be a question with the key “{ERRORS}”: which errors there are.", "questions")
         else:
-            yield from _errors_problems(asked, codebook_of(section.settings))
+            yield from _errors_problems(asked, self.codebook_of(section))
         if SCORE not in questions:
             yield Problem(
                 f"No question “{SCORE}” judges the whole: two outputs with the same marks cannot be told apart.",
@@ -219,10 +197,15 @@ class Marks(Protocol):
                 found.append(Page(f"s{section.position}.p{len(found) + 1}", section, (alone,), section.questions))
         return found
 
+    def codebook_of(self, section) -> Codebook:
+        """The kinds of error and their weights that the section's settings list."""
+        settings = self.settings_of(section)
+        return codebook(settings["categories"], settings["severities"])
+
     def asks(self, page):
         (item,) = page.items
         ((label, exposure),) = item.exposures
-        settings = settings_of(page.section.settings)
+        settings = self.settings_of(page.section)
         book = codebook(settings["categories"], settings["severities"])
         asks: dict[str, Ask] = {}
         for question in page.questions:
@@ -251,7 +234,7 @@ class Marks(Protocol):
         start = page.slot(asked, item, label) + ".p"
         none = f"{start}0"
         marks = {slot: answer for slot, answer in data.items() if slot.startswith(start) and slot != none and answer}
-        most = settings_of(page.section.settings)["max_marks"]
+        most = self.settings_of(page.section)["max_marks"]
         has_refused = any(f"{start}{number}" not in data for number in range(1, most + 1))
         if (marks or has_refused) and data.get(none):
             return {none: "You marked errors: take them back, or take this tick away."}

@@ -7,7 +7,8 @@ from annotators.pages.record import record_page, save_draft
 from annotators.pages.show import shown_page, stored_texts
 from studies.design.checklist import problems
 from studies.models import Output, Question, Study
-from studies.protocols.marks import ERRORS, Mark, settings_of
+from studies.protocols import REGISTRY
+from studies.protocols.marks import ERRORS, Mark
 from studies.protocols.marks.codebook import CATEGORIES, SEVERITIES, codebook, read_categories, read_severities
 from studies.protocols.marks.parts import sentences
 from tests.builders import add_marks, draft_study, launched
@@ -82,7 +83,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
             section.settings = {name: wrong}
             section.save()
             list(problems(study))
-            assert settings_of(section.settings)["max_marks"]
+            assert REGISTRY[section.protocol].settings_of(section)["max_marks"]
 
 
 @pytest.mark.parametrize(
