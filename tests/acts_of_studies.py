@@ -164,8 +164,8 @@ ACTS = {
     "studies/services/copying:delete_draft": Act(Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True),
     "studies/services/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
     "studies/imports/preparation:prepare": Act(
-        Action.EDIT, "prepare stimuli", draft, lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by),
-        lambda w, by: prepare(w.study, {}, by), spoil=launch_it,
+        Action.EDIT, "prepare stimuli", draft, lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
+        lambda w, by: prepare(w.study, {}, by=by), spoil=launch_it,
     ),
     "studies/imports/tables/run:import_file": Act(
         Action.EDIT, "import", with_file, lambda w, by: import_file(w.study, w.path, options=Options(), by=by), spoil=launch_it,

@@ -637,7 +637,7 @@ def put(shelf, tmp_path):
     def imported(data, name="t.csv"):
         path = tmp_path / name
         path.write_bytes(data)
-        return import_file(shelf, path, options=Options())
+        return import_file(shelf, path, options=Options(), by=None)
 
     return imported
 

@@ -16,7 +16,7 @@ def test_texts_of_known_origin_come_out_as_what_they_are(monkeypatch, same_order
     monkeypatch.setattr(origins, "SENSITIVITIES", {"order-1": 20.0, "order-2": 20.0, "order-3": 20.0})
     monkeypatch.setattr(origins, "CUT", 10.0)
     study = origins.draft(user(), 8)
-    import_file(study, origins.write_import_file(tmp_path / "fables.jsonl"), options=Options())
+    import_file(study, origins.write_import_file(tmp_path / "fables.jsonl"), options=Options(), by=None)
     assert Output.objects.filter(system__study=study).count() == 24 * 5
     study = launched(study)
     origins.play(study, 8)

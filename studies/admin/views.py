@@ -210,7 +210,7 @@ def preparation(request, code):
             seen = _seen(study, settings)
             if request.POST.get("act") == "prepare":
                 if request.POST.get("seen") == seen:
-                    report = prepare(study, settings, request.user)
+                    report = prepare(study, settings, by=request.user)
                 else:
                     fault = "The settings or the study changed since you looked. This is what would happen now."
         except SettingsRefused as refused:

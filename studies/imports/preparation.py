@@ -89,7 +89,7 @@ def preview(study: Study, settings: object) -> PreparationReport:
 
 
 @transaction.atomic
-def prepare(study: Study, settings: object, by: Any = None) -> PreparationReport:
+def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
     check(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)

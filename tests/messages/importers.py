@@ -71,7 +71,7 @@ def file(data, name="t.csv", *before, make=small, is_written=False, **options):
 def _imported(study, folder, data, name, is_dry_run=False, agreed=None, **options):
     path = Path(folder) / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return import_file(study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed)
+    return import_file(study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed, by=None)
 
 
 def brings(data, name="t.csv", **options):

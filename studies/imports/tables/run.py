@@ -39,9 +39,9 @@ def import_file(
     study: Study,
     path: Path,
     *,
+    by: Any,
     filename: str = "",
     options: Options | None = None,
-    by: Any = None,
     is_dry_run: bool = False,
     agreed: dict[str, Any] | None = None,
     progress: Progress = no_progress,
@@ -91,7 +91,7 @@ def import_file(
             )  # fmt: skip
             study.refresh_from_db()
             if study.preparation:
-                prepared = prepare(study, study.preparation, by)
+                prepared = prepare(study, study.preparation, by=by)
                 report.add_finding("prepared", f"The declared preparation changed {prepared.changed_words()}.")
         report.is_written = True
     study.refresh_from_db()

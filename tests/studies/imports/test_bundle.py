@@ -76,7 +76,7 @@ def whole(db, tmp_path, settings):
     Output.objects.create(system=alpha, prompt=prompt, sample=1, text="**b**", format="markdown", language="fr")
     _add_ready_made(study, tmp_path)
     _add_test_item(study, spa)
-    prepare(study, {"normalisation": {"tokeniser_quotes": True}})
+    prepare(study, {"normalisation": {"tokeniser_quotes": True}}, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -96,7 +96,7 @@ def _add_ready_made(study, tmp_path):
     ]  # fmt: skip
     path = tmp_path / "b.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert import_file(study, path, options=Options(makes_batches=True)).is_written
+    assert import_file(study, path, options=Options(makes_batches=True), by=None).is_written
 
 
 def _add_test_item(study, section):

@@ -56,7 +56,9 @@ def put(tmp_path, study):
     def imported(data, name="table.csv", is_dry_run=False, agreed=None, into=None, **options) -> Report:
         path = tmp_path / name
         path.write_bytes(data)
-        return import_file(into or study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed)
+        return import_file(
+            into or study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed, by=None
+        )
 
     return imported
 
@@ -767,15 +769,18 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
         {"tokeniser_quotes": 1, "tokenised_spacing": 1},
     )
     assert texts(study)["ada", "p1", 0] == TOKENISED[0]["text"] and report.examples[0].after == '"So;" it went (on).'
-    prepare(study, SETTINGS)
+    prepare(study, SETTINGS, by=None)
     output = Output.objects.get(system__name="ada", prompt__key="p1")
     assert (output.text, output.original) == ('"So;" it went (on).', TOKENISED[0]["text"])
     study.refresh_from_db()
     assert study.preparation["normalisation"]["tokeniser_quotes"] is True
     event = AuditEvent.objects.filter(verb="prepare stimuli").get()
     assert event.data["outputs"] == 1 and event.data["settings"] == study.preparation
-    assert not prepare(study, SETTINGS).has_news and AuditEvent.objects.filter(verb="prepare stimuli").count() == 1
-    prepare(study, {})
+    assert (
+        not prepare(study, SETTINGS, by=None).has_news
+        and AuditEvent.objects.filter(verb="prepare stimuli").count() == 1
+    )
+    prepare(study, {}, by=None)
     output.refresh_from_db()
     study.refresh_from_db()
     assert (output.text, output.original, study.preparation) == (TOKENISED[0]["text"], "", {})
@@ -783,11 +788,11 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
 
 def test_prompts_keep_their_original_too(study, put):
     put(table([long("p1", "ada", "(Laughing) he went.") | {"prompt_text": "[WP] A cat."}]))
-    prepare(study, {"normalisation": {"leading_tag": True}})
+    prepare(study, {"normalisation": {"leading_tag": True}}, by=None)
     prompt = study.prompts.get()
     assert (prompt.text, prompt.attributes) == ("A cat.", {"original_text": "[WP] A cat."})
     assert texts(study)["ada", "p1", 0] == "(Laughing) he went."  # a tag in front is a prompt's
-    prepare(study, {})
+    prepare(study, {}, by=None)
     prompt.refresh_from_db()
     assert (prompt.text, prompt.attributes) == ("[WP] A cat.", {})
 
@@ -805,7 +810,7 @@ def test_no_text_is_emptied_by_preparation(study, put):
 
 def test_lengths_follow_those_that_are_read_together(spa, put):
     put(lines([wide("r1", "p1", ada="One. Two. Three.", bo="Mmmmm."), wide("r2", "p1", ada="One. Two. Four.", bo="Mmmmmmmm mm.")]), "b.jsonl", makes_batches=True)  # fmt: skip
-    prepare(spa, {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}})
+    prepare(spa, {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}}, by=None)
     assert contents(spa) == {"r1": [("p1", "One.", "Mmmmm.")], "r2": [("p1", "One. Two.", "Mmmmmmmm mm.")]}
 
 
@@ -813,7 +818,7 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
     put(table([long("p1", "ada", "A") | {"prompt_text": "Why?"}, long("p2", "ada", "B")]))
     settings = {"prompt_filters": [{"filter": "has_no_question"}]}
     assert [each.key for each in preview(study, settings).dropped] == ["p1"] and study.prompts.count() == 2
-    prepare(study, settings)
+    prepare(study, settings, by=None)
     assert list(study.prompts.values_list("key", flat=True)) == ["p2"] and Output.objects.count() == 1
     assert AuditEvent.objects.get(verb="prepare stimuli").data["dropped"] == [
         ["p1", "has_no_question", "has a question mark"]
@@ -823,13 +828,13 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
 def test_a_prompt_in_a_batch_is_not_filtered_away(spa, put):
     put(lines([wide("r1", "p1", ada="A", bo="B") | {"prompt_text": "Why?"}]), "b.jsonl", makes_batches=True)
     with pytest.raises(NotNow, match="p1"):
-        prepare(spa, {"prompt_filters": [{"filter": "has_no_question"}]})
+        prepare(spa, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
     assert spa.prompts.exists()
 
 
 def test_what_is_imported_later_is_prepared_as_declared(study, put):
     put(table(LONG))
-    prepare(study, SETTINGS)
+    prepare(study, SETTINGS, by=None)
     study.refresh_from_db()
     report = sound(put(table([long("p9", "ada", "``Hm''")]), "later.csv"))
     assert texts(study)["ada", "p9", 0] == '"Hm"' and "prepared" in {f.kind for f in report.findings}
@@ -840,7 +845,7 @@ def test_what_is_imported_later_is_prepared_as_declared(study, put):
 def test_a_launched_study_is_not_prepared(db):
     study = launched(spa_draft(prompts=12))
     with pytest.raises(NotNow, match="draft alone"):
-        prepare(study, SETTINGS)
+        prepare(study, SETTINGS, by=None)
     study.refresh_from_db()
     assert study.preparation == {}
 
@@ -935,7 +940,7 @@ from studies.models import Arm, Output, Study
 study = Study.objects.create(title="large")
 Arm.objects.create(study=study, name="all")
 began = time.process_time()
-report = import_file(study, Path({path!r}), options=Options(creates_systems=True))
+report = import_file(study, Path({path!r}), options=Options(creates_systems=True), by=None)
 assert report.is_written, list(report.problems)[:3]
 # Not getrusage: what it tells begins with the peak of whoever started this process.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

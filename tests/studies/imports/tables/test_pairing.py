@@ -38,7 +38,7 @@ def put(tmp_path):
         path = tmp_path / name
         path.write_bytes(data)
         defaults = {"makes_pairs": True, "creates_systems": True, "pairs_by": ("sentiment", "tense"), "pairs_within": 1}
-        return study, import_file(study, path, options=Options(**defaults | options))
+        return study, import_file(study, path, options=Options(**defaults | options), by=None)
 
     return imported
 
