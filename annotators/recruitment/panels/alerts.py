@@ -1,6 +1,6 @@
 """What a researcher should look at while a panel works, before it costs money or people's time. Said, never acted on."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,7 @@ from annotators.models import Assignment, PanelOrder, PanelSubmission, PanelTask
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, link_state
+from annotators.recruitment.signals import collect_alerts
 from studies.models import Batch
 
 from . import Busy, Charged, Funds, Refused, Service, Unclear
@@ -38,14 +39,13 @@ class Alert:
     advice: str
 
 
-# Checks of what is above panels.
-further_checks: list[Callable[[Recruitment], Iterable[Alert]]] = []
-
-
 def alerts(recruitment: Recruitment) -> list[Alert]:
     """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
-    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money, *further_checks)
-    return [alert for check in checks for alert in check(recruitment)]
+    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
+    found = [alert for check in checks for alert in check(recruitment)]
+    for _, further in collect_alerts.send(Recruitment, recruitment=recruitment):
+        found += further
+    return found
 
 
 def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:

@@ -1,6 +1,5 @@
 """Publishing at a panel: what it costs, what speaks against it, and the order."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,6 +12,7 @@ from django.urls import reverse
 from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
 from annotators.models.identity import OF_PERSON
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.signals import collect_hindrances
 from studies.access import Action, check
 from studies.models import Study
 from studies.services.lifecycle import NotNow
@@ -22,8 +22,6 @@ from .pools import lists_for, push
 
 State = PanelOrder.State
 ENDED = (State.DONE, State.REFUSED, State.CANCELLED)
-# What else must be mended before anybody may be sent to a link.
-further_hindrances: list[Callable[[Recruitment], Iterable[str]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def hindrances(recruitment: Recruitment) -> list[str]:
     """What must be mended before anybody may be sent here."""
     found = [
         *REGISTRY[recruitment.channel].problems(recruitment),
-        *(words for further in further_hindrances for words in further(recruitment)),
+        *(words for _, told in collect_hindrances.send(Recruitment, recruitment=recruitment) for words in told),
     ]
     if recruitment.study.state != Study.State.LAUNCHED:
         found.append("The study is not launched: people would come to a closed door.")

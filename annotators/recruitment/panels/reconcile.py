@@ -5,7 +5,7 @@ Nothing is refused here, nobody's answers go: places of people who left are give
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -31,6 +31,7 @@ from annotators.models.identity import ERASED, OF_PERSON, keep_identities, mark_
 from annotators.places import assign
 from annotators.places.receipts import plain, receipt_of
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.signals import submissions_taken_in
 from studies.access import Action, check
 from studies.models import audit
 
@@ -75,10 +76,6 @@ class Summary:
     confirmed: int = 0
     released: int = 0
     classes: dict[str, int] = field(default_factory=dict)
-
-
-# What is done whenever a panel was looked at, whether that changed something or not.
-after_looks: list[Callable[[Recruitment], object]] = []
 
 
 class Rehearsed(Exception):
@@ -135,8 +132,7 @@ def take_in(
     # Places have locks of their own, in an order of their own.
     summary.released = sum(assign.release(pk, reason) for pk, reason in left)
     summary.classes = counts(recruitment)
-    for function in after_looks:
-        function(recruitment)
+    submissions_taken_in.send(Recruitment, recruitment=recruitment)
     return summary
 
 

@@ -93,7 +93,7 @@ def tell(recruitment: Recruitment, service: Service, progress) -> None:
 
 def work(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
-    for name, step in FIRST.items():
+    for name, step in _steps.items():
         if job.arguments.get(name):
             step(recruitment, job.by)
     return asdict(ask(recruitment, progress))
@@ -114,8 +114,13 @@ def listen(recruitment: Recruitment, by=None) -> None:
     keep(recruitment, {HOOK: secret}, by)
 
 
-# What a job may be asked to do before it asks the panel, by the name of its argument. Pay puts approving here.
-FIRST: dict[str, Callable[[Recruitment, Any], object]] = {"listens": listen}
+# What a job may be asked to do before it asks the panel, by the name of its argument.
+_steps: dict[str, Callable[[Recruitment, Any], object]] = {"listens": listen}
+
+
+def register_step(name: str, step: Callable[[Recruitment, Any], object]) -> None:
+    """Let ``ask_soon(recruitment, **{name: True})`` call ``step(recruitment, by)`` before the panel is asked. What it raises ends the job."""
+    _steps[name] = step
 
 
 def watched() -> QuerySet[Recruitment]:

@@ -1,0 +1,68 @@
+"""The signals of recruitment: who receives them, how often, and what follows from an exception of a receiver."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.apps import apps
+
+from annotators.models import PanelSubmission, Recruitment
+from annotators.pay import receivers
+from annotators.recruitment import signals
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.alerts import Alert, alerts
+from annotators.recruitment.panels.publishing import hindrances
+from annotators.recruitment.panels.reconcile import take_in
+from tests.builders import spa_study, user
+
+pytestmark = pytest.mark.django_db
+SEEN = Seen("t1", "s1", "p1", "working")
+
+
+@contextmanager
+def connected(signal, receiver):
+    signal.connect(receiver)
+    try:
+        yield
+    finally:
+        signal.disconnect(receiver)
+
+
+@pytest.fixture
+def recruitment():
+    return Recruitment.objects.create(study=spa_study(user("owner")), channel="generic", pool="panel")
+
+
+@pytest.mark.parametrize(
+    "signal, receiver",
+    [
+        (signals.collect_hindrances, receivers.name_missing_promises), (signals.collect_alerts, receivers.name_kept_ids),
+        (signals.submissions_taken_in, receivers.settle_ledger),
+    ],
+)  # fmt: skip
+def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver):
+    apps.get_app_config("annotators").ready()
+    assert signal._live_receivers(Recruitment)[0] == [receiver]
+
+
+def test_what_receivers_return_stands_beside_what_recruitment_finds(recruitment):
+    def hinder(sender, recruitment, **kwargs):
+        return [f"Nobody wants {recruitment.channel}."]
+
+    def warn(sender, recruitment, **kwargs):
+        yield Alert("test", "Something.", "Do something.")
+
+    with connected(signals.collect_hindrances, hinder), connected(signals.collect_alerts, warn):
+        assert "Nobody wants generic." in hindrances(recruitment)
+        assert alerts(recruitment)[-1] == Alert("test", "Something.", "Do something.")
+    assert "Nobody wants generic." not in hindrances(recruitment)
+
+
+def test_a_rehearsed_look_is_not_told_and_what_a_receiver_raises_takes_no_submission_back(recruitment):
+    def fail(sender, **kwargs):
+        raise RuntimeError("told")
+
+    with connected(signals.submissions_taken_in, fail):
+        take_in(recruitment, [SEEN], PanelSubmission.Source.FILE, is_dry=True)
+        with pytest.raises(RuntimeError, match="told"):
+            take_in(recruitment, [SEEN], PanelSubmission.Source.FILE)
+    assert PanelSubmission.objects.get().external_id == "s1"
