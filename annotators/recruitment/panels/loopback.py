@@ -1,4 +1,4 @@
-"""A server on this machine that stand-ins and rehearsals answer through. It needs no settings and no model."""
+"""A server on this machine that answers in a thread of its own. It imports no model: a rehearsal starts it before the settings are read."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

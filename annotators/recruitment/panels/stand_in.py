@@ -1,6 +1,6 @@
 """Stand-ins: a panel on this machine, as its people and as our orders meet it. Tests and rehearsals speak to one; nobody is paid.
 
-What a channel's real service does stands beside that service. No model here, and nothing that leaves this machine.
+What a channel's real service does stands beside that service, and nothing leaves this machine.
 """
 
 from collections.abc import Mapping

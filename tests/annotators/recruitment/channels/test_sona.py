@@ -21,10 +21,10 @@ from annotators.pay.verdicts.status import stands
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.channels.sona.service import SonaService, grant, values_of
 from annotators.recruitment.panels import Busy, Order, Refused, Unclear, alerts, credits, news
+from annotators.recruitment.panels.loopback import Loopback
 from annotators.recruitment.panels.orders import cancel
 from annotators.recruitment.panels.reconcile import with_class
 from annotators.recruitment.panels.secrets import keep, kept_secret, service_of
-from annotators.recruitment.panels.stand_in import Loopback
 from annotators.recruitment.panels.sync import ask, ask_soon
 from studies.models import AuditEvent, Job
 from studies.services import jobs

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from annotators.recruitment.panels import Busy, Refused, Unclear, wire
-from annotators.recruitment.panels.stand_in import Loopback
+from annotators.recruitment.panels.loopback import Loopback
 from annotators.recruitment.panels.wire import Wire
 
 SECRET = "s3cret-token"
