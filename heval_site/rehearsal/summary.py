@@ -10,10 +10,10 @@ from annotators.models.constants import APPROVED, SUBMITTED
 from annotators.recruitment.panels.reconcile import CLASSES
 
 from .cast import FINISHED
-from .play import Person, Rehearsal
+from .scene import Person, Scene
 
 
-def report_of(rehearsal: Rehearsal) -> dict[str, Any]:
+def report_of(rehearsal: Scene) -> dict[str, Any]:
     """Everything in JSON's values. ``is_ok``: nothing was otherwise than expected."""
     roles: dict[str, list[Person]] = {}
     for person in rehearsal.people:
@@ -56,7 +56,7 @@ def _counted(words: Iterable[str]) -> str:
     return next(iter(found)) if len(found) == 1 else ", ".join(f"{n} {word}" for word, n in found.items())
 
 
-def _money(rehearsal: Rehearsal) -> dict[str, Any]:
+def _money(rehearsal: Scene) -> dict[str, Any]:
     """What these people would have cost, and what the number that is wanted in earnest costs."""
     reward = rehearsal.reward
     if reward is None:

@@ -1,0 +1,204 @@
+"""The visits of a rehearsal's people: through the door, from page to page, and back to the panel, each as their role does."""
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+
+from django.conf import settings
+
+from annotators.models import Assignment
+from annotators.models.identity import ids_of
+from annotators.pages.record import standing_of
+from annotators.participation.simulate import Crowd, Judge, World, answers_on, default_preferences
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import OUTCOMES
+from annotators.recruitment.panels.stand_in import Way
+
+from .browser import Ask, Browser, Page, Trouble
+from .scene import Person, Scene
+
+MOST_PAGES = 1000
+
+
+class Visits:
+    def __init__(self, scene: Scene, asks: Callable[[int], Ask], seed: int):
+        self.scene, self.asks = scene, asks
+        self.recruitment, self.panel, self.study = scene.recruitment, scene.panel, scene.study
+        self.rng = random.Random(seed)
+
+    def looks_without_accepting(self) -> None:
+        """A look without accepting writes nothing down."""
+        address = self.panel.preview()
+        if not address:
+            return
+        before = Assignment.objects.count()
+        try:
+            page = Browser(settings.SITE_URL, self.asks(0)).get(address)
+        except Trouble as words:
+            self.scene.faults.append(f"Somebody who looks without accepting: {words}")
+            return
+        is_quiet = page.form_with("start") is None and Assignment.objects.count() == before
+        self.scene.held(is_quiet, "somebody who looks without accepting can start nothing, and nothing is stored")
+
+    def comes(self, person: Person) -> None:
+        self.scene.say(f"Person {person.number} of {len(self.scene.people)}: {person.role.label}")
+        try:
+            getattr(self, f"_who_{person.role.key}", self._who_finishes)(person)
+        except Trouble as words:
+            person.note(str(words))
+
+    def _accepts(self, person: Person) -> Browser:
+        person.id = person.id or self.panel.person(person.number)
+        person.visit = self.panel.accepted(person.id)
+        return Browser(settings.SITE_URL, person.ask)
+
+    def _door(self, person: Person) -> tuple[Browser, Page]:
+        browser = self._accepts(person)
+        page = browser.get(person.visit.address)
+        person.told = page.heading
+        return browser, page
+
+    def _begins(self, person: Person, button: str = "start") -> tuple[Browser, Page]:
+        """Through the door, with Start pressed; whoever is known is led to their page at once or asked to continue."""
+        browser, page = self._door(person)
+        form = page.form_with(button)
+        if form is None:
+            raise Trouble(f"The door shows “{page.heading}” and no button to {button}.")
+        fields = {button: "1"} | ({"agree": "1"} if "agree" in form.names and button == "start" else {})
+        page = browser.post(form.action, fields)
+        person.told, person.way = page.heading, page.way_back
+        return browser, page
+
+    def _works(self, person: Person, browser: Browser, page: Page, is_half: bool = False) -> Page:
+        """Answers page after page: to the end, or half of them."""
+        robot, until = None, None
+        for n in range(MOST_PAGES):
+            form = page.form_with("go")
+            person.told, person.way = page.heading, page.way_back
+            if form is None or n == until:
+                return page
+            _, _, code, key, *_ = browser.url[len(settings.SITE_URL) :].split("/")
+            assignment = Assignment.objects.select_related("study", "recruitment", "batch").get(code=code)
+            person.code = code
+            if robot is None:
+                robot = self._robot(person, assignment)
+                until = max(1, len(standing_of(assignment).steps) // 2) if is_half else None
+            data = answers_on(standing_of(assignment), key, robot)
+            if missing := sorted(set(data) - form.names):
+                raise Trouble(f"Page {key} has no field for {missing[0]}.")
+            fields = dict(data.lists()) | {"go": "1"}
+            if person.role.key == "lost_reply" and self._is_last(assignment, key):
+                browser.post(form.action, fields, is_reply_lost=True)
+            page = browser.post(form.action, fields)
+            if page.url.split("?")[0].rstrip("/").endswith(f"/{key}"):
+                raise Trouble(f"Page {key} was sent and comes back: its answers were refused.")
+        raise Trouble("The study has no last page.")
+
+    def _is_last(self, assignment: Assignment, key: str) -> bool:
+        return list(standing_of(assignment).steps)[-1] == key
+
+    def _robot(self, person: Person, assignment: Assignment) -> Judge:
+        robot = Judge(self._world, self._world.systems_of(assignment.batch_id), random.Random(self.rng.getrandbits(64)))
+        robot.is_screened_out = person.role.key == "screened_out"
+        return robot
+
+    @cached_property
+    def _world(self) -> World:
+        return World(self.study, default_preferences(self.study), Crowd())
+
+    def _goes_back(self, person: Person, outcome: str) -> None:
+        """The person does what the last page says; where it names no way that counts, they return the task."""
+        self._is_as_promised(person, outcome)
+        if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_a_word(person.way)):
+            self.panel.given_back(person.visit)
+            if outcome == "complete":
+                person.note("Their last page shows no way back to the panel.")
+            else:
+                self.scene.notes.append(
+                    f"Who “{OUTCOMES[outcome]}” has no code or form for the panel, and is asked to return the task there."
+                )
+            return
+        if refused := self.panel.sent(person.visit, person.way):
+            person.note(refused)
+
+    def _carries_a_word(self, way: Way) -> bool:
+        return bool(way.code or way.fields or "?" in way.url)
+
+    def _is_as_promised(self, person: Person, outcome: str) -> None:
+        """The page showed what the link's settings say for this outcome, and who did not complete does not go back as who did."""
+        mine = Assignment.objects.filter(code=person.code).first()
+        if mine is None:
+            return
+        receipt, ids, shown = receipt_of(mine.code), ids_of(mine), person.way
+        promised, complete = (
+            self.scene.channel.way_back(self.recruitment, one, ids, receipt) for one in (outcome, "complete")
+        )
+        if (promised.code, promised.url) != (shown.code, shown.url):
+            person.note(
+                f"The page shows {shown.code or shown.url or 'no way back'}, and the link's settings say "
+                f"{promised.code or promised.url or 'none'}."
+            )
+        is_own = bool(shown.fields) or shown.code == receipt  # says by itself whose it is
+        if outcome != "complete" and not is_own and (complete.code, complete.url) == (shown.code, shown.url):
+            person.note(
+                f"Who “{OUTCOMES[outcome]}” goes back exactly as those who completed: the panel cannot tell them apart."
+            )
+
+    def _who_finishes(self, person: Person) -> None:
+        page = self._works(person, *self._begins(person))
+        person.told = page.heading
+        self._goes_back(person, "complete")
+
+    def _who_unsent(self, person: Person) -> None:
+        self._works(person, *self._begins(person))
+
+    def _who_never_starts(self, person: Person) -> None:
+        self._accepts(person)
+        self.panel.run_out(person.visit)
+
+    def _half(self, person: Person) -> None:
+        self._works(person, *self._begins(person), is_half=True)
+
+    def _who_leaves(self, person: Person) -> None:
+        self._half(person)
+        self.panel.run_out(person.visit)
+
+    def _who_returns(self, person: Person) -> None:
+        self._half(person)
+        self.panel.given_back(person.visit)
+
+    def _who_retakes(self, person: Person) -> None:
+        self._half(person)
+        self.panel.given_back(person.visit)
+        before, first = person.code, person.visit
+        browser, page = self._door(person)
+        form = page.form_with("start")
+        if form is None:
+            raise Trouble(f"Who accepts the task again is shown “{page.heading}” and cannot go on.")
+        page = self._works(
+            person,
+            browser,
+            browser.post(form.action, {"start": "1"} | ({"agree": "1"} if "agree" in form.names else {})),
+        )
+        if self.scene.channel.identifies_people and before and before != person.code:
+            person.note(
+                "Who accepted the task again was given another assignment: their first answers are not theirs any more."
+            )
+        self._goes_back(person, "complete")
+        if first.session != person.visit.session and self.panel.standing(first) not in ("returned", "working"):
+            person.note("The task that they had returned does not stand as returned.")
+
+    def _who_screened_out(self, person: Person) -> None:
+        self._works(person, *self._begins(person))
+        self._goes_back(person, "screened_out")
+
+    def _who_full(self, person: Person) -> None:
+        browser, page = self._begins(person)
+        if form := page.form_with("leave"):
+            page = browser.post(form.action, form.hidden | {"leave": "1"})
+            person.told, person.way = page.heading, page.way_back
+        self._goes_back(person, "full")
+
+    def _who_declines(self, person: Person) -> None:
+        self._begins(person, button="decline")
+        self._goes_back(person, "no_consent")
