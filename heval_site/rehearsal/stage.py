@@ -5,14 +5,15 @@ string by which its parent holds it: when that breaks, folder and process end.
 """
 
 import json
+import logging
 import os
 import shutil
+import ssl
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,27 +61,31 @@ def served() -> int:
 
 def over_http(port: int, site: str) -> Callable[[int], Callable]:
     """For each person a way to the site, as through a proxy that ends https."""
+    import httpx
+
     from .browser import Answer
 
     host = urlsplit(site)
+    trust = ssl.create_default_context()  # made once: httpx would make one for each request
+    for name in ("httpx", "httpcore"):  # they log each address
+        logging.getLogger(name).setLevel(logging.WARNING)
 
     def of_person(number: int):
         def ask(method: str, path: str, body: bytes | None) -> Answer:
-            line = HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
             headers = {
+                "Accept-Encoding": "identity",
                 "Host": host.netloc,
                 "X-Forwarded-Proto": host.scheme,
                 "X-Forwarded-For": f"198.51.100.{number % 250}",
             }
             if body is not None:
                 headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
-            try:
-                line.request(method, path, body, headers)
-                answer = line.getresponse()
-                html = answer.read().decode("utf-8", "replace")
-            finally:
-                line.close()
-            return Answer(answer.status, html, answer.headers.get("Location", ""), answer.headers.get("Set-Cookie", ""))
+            # A connection and a client of its own for each request: no cookie is kept, and nothing of the environment is read.
+            alone = {"timeout": ANSWER_SECONDS, "verify": trust, "trust_env": False}
+            answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
+            html = answer.content.decode("utf-8", "replace")
+            told = answer.headers
+            return Answer(answer.status_code, html, told.get("Location", ""), told.get("Set-Cookie", ""))
 
         return ask
 
