@@ -9,7 +9,9 @@ import pytest
 from annotators.models import Recruitment
 from annotators.models.constants import OPERATIONS, STATES
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.service import ProlificService, charged, completion_codes, minor
+from annotators.recruitment.channels.prolific.completion import completion_codes
+from annotators.recruitment.channels.prolific.money import charged, minor
+from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import Busy, Charged, NotYet, Order, Refused, Seen, Unclear
 
@@ -329,7 +331,7 @@ def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
         str(refused.value),
         repr(refused.value),
         repr(service),
-        repr(service.wire),
+        repr(service.client.wire),
         repr(vars(service)),
         caplog.text,
     ]
