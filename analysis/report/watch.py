@@ -13,7 +13,7 @@ from analysis.data.claims import claims_of, number_claims
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import Look
 from annotators.models import Assignment
-from annotators.places.assign import unsettled_items
+from annotators.places.open_places import unsettled_items
 from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle

@@ -17,7 +17,8 @@ from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.places.assign import ENDS_PARTICIPATION, Released, begin, kept_for, release, revive
+from annotators.places.assign import ENDS_PARTICIPATION, Released, begin, release, revive
+from annotators.places.leases import kept_for
 from studies.models import Batch
 from studies.protocols import Ask
 

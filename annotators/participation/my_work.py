@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from annotators.models import Assignment
 from annotators.pages.record import standing_of
 from annotators.pay.promises import Terms, terms_of
-from annotators.places import assign
+from annotators.places import assign, open_places
 from annotators.places.offers import Offer, offer_of
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.links import LinkState, link_state
@@ -41,7 +41,7 @@ def free_parts(assignment: Assignment, mine: Sequence[Assignment]) -> int:
         return 0
     arms = [mine[0].batch.arm_id] if mine else []
     own = [one.batch_id for one in mine if assign.is_revivable(one)]
-    return min(assign.open_batches(study, assignment.annotator, arms, own).count(), left)
+    return min(open_places.open_batches(study, assignment.annotator, arms, own).count(), left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,17 @@ from operator import or_
 
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Greatest, Now
+from django.db.models import Count, F, Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, new_code
 from annotators.models.crypto import keyed
 from annotators.models.identity import keep_identity, kept_ids
-from annotators.models.registry import REGISTRY as CHANNELS
-from studies.models import Batch, Design, Item, Placement, Section, Study
-from studies.protocols import REGISTRY
+from studies.models import Batch, Design, Study
+
+from .leases import Lease, is_over, kept_for, kept_seconds
+from .open_places import is_for_one_annotator, open_batches, place_may_become_free
 
 logger = logging.getLogger("heval.annotators")
 
@@ -44,31 +45,6 @@ class Claim:
     assignment: Assignment | None = None
 
 
-class Lease(Now):
-    """Now, by the database's clock, and so many seconds. For ``Now() + timedelta`` SQLite calls Python, at each page."""
-
-    def __init__(self, seconds: int):
-        super().__init__(Value(seconds))
-
-    def as_postgresql(self, compiler, connection, **extra):
-        template = "STATEMENT_TIMESTAMP() + %(expressions)s * INTERVAL '1 second'"
-        return self.as_sql(compiler, connection, template=template, **extra)
-
-    def as_sqlite(self, compiler, connection, **extra):
-        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW', %(expressions)s || ' seconds')"
-        return self.as_sql(compiler, connection, template=template, **extra)
-
-
-def kept_for(seconds: int):
-    """A place that is held, for so many seconds from now; one that is kept for days already is not cut short."""
-    return Greatest(F("reserved_until"), Lease(seconds))
-
-
-def kept_seconds(recruitment: Recruitment | None) -> int:
-    """How long the recruitment's channel keeps a place at least; 0 where the study's own times hold."""
-    return CHANNELS[recruitment.channel].kept_seconds(recruitment) if recruitment else 0
-
-
 def is_revivable(assignment: Assignment) -> bool:
     return bool(
         assignment.batch_id
@@ -76,25 +52,6 @@ def is_revivable(assignment: Assignment) -> bool:
         and not assignment.submitted_at
         and not assignment.withdrawn_at
     )
-
-
-def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySet[Batch]:
-    """Batches with a free place for this annotator, the next to be claimed first.
-
-    A batch that holds an item already given to them is passed over, whatever became of it; their own released places (``own``)
-    may be taken again.
-    """
-    batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
-    # Read first, and passed on as numbers. As a query within the query it was planned anew for each batch and placement where the
-    # database had not counted the rows of a study just launched: minutes for a hundred batches, for people who had been given nothing.
-    given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
-    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # the same for everybody of an arm, in each of their batches
-    if items := list(given.values_list("item", flat=True)):
-        met = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
-        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
-    if arms:
-        batches = batches.filter(arm__in=arms)
-    return batches.order_by("claimed", "number")
 
 
 def has_taken_part_elsewhere(study: Study, annotator: Annotator) -> bool:
@@ -158,7 +115,7 @@ def claim_batch(
             return Claim(
                 "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
             )
-        if _place_may_become_free(study) or (is_newcomer and choose.exists()):
+        if place_may_become_free(study) or (is_newcomer and choose.exists()):
             return Claim(WAIT)
         # A person who was given a place once was not turned away: their own row says how that ended.
         begun = next((a for a in reversed(past) if a.batch_id), None)
@@ -267,35 +224,6 @@ def _lowest_free(taken: set[int]) -> int:
     return next(n for n in range(1, len(taken) + 2) if n not in taken)
 
 
-def _place_may_become_free(study: Study) -> bool:
-    live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
-    return live.exists() or unsettled_items(study).exists()
-
-
-def is_for_one_annotator(study: Study) -> bool:
-    """Whether all batches are one annotator's. Nobody can be given several where the study does not say so: no query then."""
-    return study.batches_per_annotator > 1 and any(
-        REGISTRY[section.protocol].is_for_one_annotator(section)
-        for section in study.sections.all() if section.protocol in REGISTRY
-    )  # fmt: skip
-
-
-def settling_sections(study: Study) -> list[Section]:
-    """Sections whose items may want more answers than their batches have places."""
-    return [
-        section for section in study.sections.all()
-        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles(section)
-    ]  # fmt: skip
-
-
-def unsettled_items(study: Study) -> QuerySet[Item]:
-    """Items that may be given to one more annotator: open, of such sections, and not decided."""
-    open_now = Placement.objects.filter(
-        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=settling_sections(study)
-    )
-    return Item.objects.filter(Exists(open_now), study=study, kind=Item.Kind.LIVE, settled_at=None, retired_in=None)
-
-
 @transaction.atomic
 def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
     """Give the place back. False when there is nothing to give: released before, submitted, or (sweeper) no longer expired."""
@@ -304,7 +232,7 @@ def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
         Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
     live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
     if only_if_expired:
-        live = live.filter(_is_over())
+        live = live.filter(is_over())
     if not live.update(released_at=Now(), released_reason=reason):
         return False
     if batch_id:
@@ -344,19 +272,13 @@ def _revive(batch: Batch, pk: int) -> bool:
     return True
 
 
-def _is_over() -> Q:
-    """Of whoever is inside: the time of the place has run out, or the study is closed, grace period and all."""
-    # No join: the database looks at these conditions again when it had to wait for the row.
-    return Q(reserved_until__lt=Now()) | Q(study__in=Study.objects.filter(state=Study.State.CLOSED))
-
-
 def sweep(limit: int = 500) -> int:
     """Release the places whose time is over. One transaction each.
 
     Where a large share seems to be over at once, the clock may have been set ahead: they stay until a second look.
     """
     live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
-    expired = live.filter(_is_over())
+    expired = live.filter(is_over())
     if _is_clock_doubtful(live):
         expired = live.filter(study__state=Study.State.CLOSED)
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
@@ -402,13 +324,6 @@ def miscounted_batches() -> list[tuple[int, int, int]]:
     """(batch id, claimed, assignments that hold a place) where the two differ. Empty, unless something is broken."""
     held = Count("assignments", filter=Q(assignments__released_at=None))
     return list(Batch.objects.annotate(held=held).exclude(claimed=F("held")).values_list("pk", "claimed", "held"))
-
-
-def extend(assignment: Assignment) -> bool:
-    """More time, as often as it is asked for, while the place is held."""
-    seconds = max(assignment.study.idle_lease_seconds, kept_seconds(assignment.recruitment))
-    live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    return bool(live.update(reserved_until=kept_for(seconds)))
 
 
 def pool_key(pool: str, person: str) -> str:

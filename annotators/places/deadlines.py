@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotators.models import Assignment, Response
 from studies.models import Study
 
-from . import assign
+from . import assign, leases
 
 DAY = 24 * 60 * 60
 UNTIL_KEPT = "Place kept until {}."
@@ -101,7 +101,7 @@ def give_back_if_closed(assignment: Assignment) -> None:
 
 def keep_longer(assignment: Assignment) -> bool:
     """Keep the place longer, or take it again where it is free. False where neither is possible."""
-    return assign.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
+    return leases.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
 
 
 def _kept(kept: datetime, now: datetime) -> Place:

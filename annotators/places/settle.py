@@ -15,7 +15,7 @@ from annotators.models import Assignment, Response
 from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
-from .assign import settling_sections
+from .open_places import settling_sections
 
 
 def settle_everywhere() -> int:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotators.pages.compiled_queries import Select, columns_of, loaded
 from annotators.pages.record import OF_VISIT, OF_VISIT_BEFORE
 from annotators.pages.sequence import page_before
-from annotators.places import assign
+from annotators.places import assign, leases
 from annotators.places.deadlines import Place, is_cut_off, place_of
 from studies.models import Study
 
@@ -104,7 +104,7 @@ def may_withdraw(assignment) -> bool:
 def has_work(assignment) -> bool:
     """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
     return (
-        assign.kept_seconds(assignment.recruitment) > 0
+        leases.kept_seconds(assignment.recruitment) > 0
         and assignment.batch_id is not None
         and assignment.withdrawn_at is None
         and assignment.released_reason not in assign.ENDS_PARTICIPATION

@@ -16,7 +16,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import record_page, save_draft
 from annotators.participation.withdraw import withdraw
-from annotators.places import assign
+from annotators.places import assign, leases
 from studies.models import Study
 from studies.services import lifecycle
 from tests.annotators.places.test_races import came_of, counts_are_true
@@ -108,7 +108,7 @@ MEANWHILE = {
     "it fails checks": (lambda a: assign.release(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
     "the person withdraws": (lambda a: withdraw(fresh(a)), 409, [], "withdrawn"),
-    "the time is extended": (lambda a: assign.extend(fresh(a)), NEXT, [3, 3], ""),
+    "the time is extended": (lambda a: leases.extend(fresh(a)), NEXT, [3, 3], ""),
 }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from annotators.participation.withdraw import withdraw
 from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer, open_appeal
 from annotators.pay.verdicts.decide import reject, work_of_submission
-from annotators.places import assign
+from annotators.places import assign, leases
 from annotators.places.exclude import exclude, reverse_exclusion
 from annotators.places.receipts import receipt_of
 from annotators.places.tries import try_out
@@ -123,7 +123,7 @@ def world(service):
     assign.release(gone.pk, "expired")
     assign.release(back.pk, "returned")
     asked = started(study, "ned", by_hand)
-    assert assign.extend(asked)
+    assert leases.extend(asked)
     claimed(study, "oda", by_hand)
     withdraw(started(study, "pam", panel))
     withdraw(slow(submitted(study, "quy", recruitment=panel)))

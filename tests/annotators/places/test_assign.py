@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
 from annotators.models.identity import keep_identity, panel_id
 from annotators.participation.withdraw import withdraw
-from annotators.places import assign
+from annotators.places import assign, leases
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
 from tests.builders import spa_draft, spa_study
@@ -107,10 +107,10 @@ def test_the_sweeper_releases_what_is_over_and_nothing_else(study):
 
 def test_more_time_is_given_while_the_place_is_held(study):
     assignment = claimed(study, "a")
-    assert assign.extend(assignment)
+    assert leases.extend(assignment)
     assert Assignment.objects.get(pk=assignment.pk).reserved_until > assignment.reserved_until + timedelta(minutes=15)
     assign.release(assignment.pk, "expired")
-    assert not assign.extend(assignment)
+    assert not leases.extend(assignment)
 
 
 def test_an_item_already_given_is_not_given_again():

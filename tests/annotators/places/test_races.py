@@ -12,7 +12,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import Closed, Conflict, Elsewhere, standing_of
 from annotators.participation.withdraw import withdraw
-from annotators.places import assign
+from annotators.places import assign, leases
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
 from tests.races import all_at_once, counts_are_true
@@ -194,7 +194,7 @@ def play(study, seed):
                 elif act < 0.9:
                     assign.sweep()
                 elif act < 0.95:
-                    assign.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    leases.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
                 else:
                     withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
                     break

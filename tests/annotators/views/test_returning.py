@@ -15,7 +15,7 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment
 from annotators.pages.record import standing_of
-from annotators.places import assign
+from annotators.places import assign, leases
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.views.urls import of_an_assignment
@@ -275,7 +275,7 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
         for what, send in sent if outcome else ():
             send()
             look(f"link {what}")
-            has_list = assign.kept_seconds(person.door) and "Your work" in person.heading
+            has_list = leases.kept_seconds(person.door) and "Your work" in person.heading
             if person.path != end and not open_again and not has_list:
                 wrong.append(f"link {what}: leads to {person.path}")
     keys = tuple(f"/{key}/" for key in standing_of(mine).walk.keys) if mine.batch_id else ("/s1/",)

@@ -103,7 +103,7 @@ def test_channels_without_a_service(site, channel, wanted):
 
 
 def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
-    monkeypatch.setattr("annotators.places.assign._place_may_become_free", lambda study: True)
+    monkeypatch.setattr("annotators.places.assign.place_may_become_free", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
     assert row["is_ok"] and row["here"] == "full", row
