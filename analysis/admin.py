@@ -10,7 +10,8 @@ from django.utils.html import format_html
 
 from studies.access import is_researcher, own, owns, visible
 from studies.admin.access import OfferedFilters, ReadOnly, VisibleStudies
-from studies.admin.forms import CleanWords, RowChoice, moment_field
+from studies.admin.forms.fields import RowChoice, moment_field
+from studies.admin.forms.words import CleanWords
 from studies.models import Study
 
 from .api.tokens import create_token, revoke_token

@@ -12,7 +12,8 @@ from annotators.models import Assignment
 from studies.access import Action, get_study, is_researcher, people_who_may, visible
 from studies.admin import acts
 from studies.admin.access import OfferedFilters, row_id
-from studies.admin.forms import CleanWords, Lines, RowChoice
+from studies.admin.forms.fields import Lines, RowChoice
+from studies.admin.forms.words import CleanWords
 from studies.models import Study
 from studies.services.lifecycle import NotNow
 

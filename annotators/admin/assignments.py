@@ -22,7 +22,7 @@ from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, get_row, visible
 from studies.admin import life
 from studies.admin.access import ReadOnly, VisibleStudies, by_code, may, row_id
-from studies.admin.forms import CleanWords
+from studies.admin.forms.words import CleanWords
 from studies.models import Arm, Study
 from studies.services.lifecycle import NotNow
 

@@ -11,16 +11,9 @@ from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, get_row, visible
 from studies.admin import life
 from studies.admin.access import Scoped, VisibleStudies, may
-from studies.admin.forms import (
-    CleanWords,
-    RowChoice,
-    RowChoices,
-    WithSettings,
-    moment_field,
-    settings_fields,
-    settings_parts,
-    with_settings,
-)
+from studies.admin.forms.fields import RowChoice, RowChoices, moment_field
+from studies.admin.forms.settings import WithSettings, settings_fields, settings_parts, with_settings
+from studies.admin.forms.words import CleanWords
 from studies.models import Study
 
 from ..models import Recruitment

@@ -20,7 +20,7 @@ from annotators.recruitment.panels.reconcile import CLASSES
 from annotators.recruitment.panels.secrets import names_kept
 from studies.access import Action
 from studies.admin import acts
-from studies.admin.forms import CleanWords
+from studies.admin.forms.words import CleanWords
 from studies.services.lifecycle import NotNow
 
 from ..models import Appeal, PanelOrder, Recruitment, Verdict

@@ -24,7 +24,7 @@ from ..access import Action, get_study, is_researcher
 from ..models import Job, Study
 from . import field_labels, life
 from .access import may
-from .forms import CleanWords
+from .forms.words import CleanWords
 
 State = Study.State
 

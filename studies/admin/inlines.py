@@ -20,7 +20,9 @@ from ..models import Arm, Contrast, ExclusionRule, Section, StudyMember, System
 from ..protocols import REGISTRY
 from . import field_labels
 from .access import InlineRoles
-from .forms import CleanWords, RowChoice, RowChoices, SettingsCell, SettingsWidget, names_once
+from .forms.fields import RowChoice, RowChoices
+from .forms.settings import SettingsCell, SettingsWidget
+from .forms.words import CleanWords, names_once
 
 MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
 

@@ -16,7 +16,8 @@ from ..models import Expected, Item, Output, Section
 from ..protocols import REGISTRY, Protocol
 from . import life
 from .access import may, row_id
-from .forms import CleanWords, MarkdownArea, RowChoice
+from .forms.fields import MarkdownArea, RowChoice
+from .forms.words import CleanWords
 
 
 class PracticeForm(CleanWords, forms.Form):

@@ -9,7 +9,8 @@ from studies.stimuli.lengths import SENTENCE_ENDS
 from studies.stimuli.normalising import Normalisation, Preparation
 from studies.stimuli.prompt_filters import FILTERS
 
-from .forms import CleanWords, Lines
+from .forms.fields import Lines
+from .forms.words import CleanWords
 
 SWITCHES = {
     "byte_order_mark": ("Remove byte order marks", ""),

@@ -20,19 +20,10 @@ from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
 from . import field_labels, life, practice, stale
 from .access import InlineRoles, Scoped, changed_in, may
-from .forms import (
-    SCALE_FIELDS,
-    CleanWords,
-    Options,
-    RowChoice,
-    RowChoices,
-    ScaleForm,
-    WithSettings,
-    other_with,
-    scale_in_words,
-    settings_fields,
-    with_settings,
-)
+from .forms.fields import Options, RowChoice, RowChoices
+from .forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
+from .forms.settings import WithSettings, settings_fields, with_settings
+from .forms.words import CleanWords, other_with
 from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
 
 

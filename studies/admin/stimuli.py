@@ -16,7 +16,7 @@ from ..access import Action, get_study, study_of
 from ..models import Output, Prompt
 from . import life
 from .access import Scoped, VisibleStudies, changed_in, may
-from .forms import CleanWords, other_with
+from .forms.words import CleanWords, other_with
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):

@@ -19,7 +19,8 @@ from ..access import Action
 from ..models import Study
 from . import acts, field_labels, life, stale
 from .access import Scoped, changed_in, may
-from .forms import CleanWords, MarkdownArea
+from .forms.fields import MarkdownArea
+from .forms.words import CleanWords
 from .inlines import INLINES, Members
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")

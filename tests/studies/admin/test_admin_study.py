@@ -430,7 +430,7 @@ def test_no_setting_tells_a_default_that_is_made_anew_each_time():
     """Prolific's codes once offered “<function new_code at 0x…>”."""
     from annotators.recruitment import channels
     from studies import protocols
-    from studies.admin.forms import settings_fields
+    from studies.admin.forms.settings import settings_fields
     from studies.models import rules
 
     forms = [one.settings_form for registry in (channels, protocols, rules) for one in registry.REGISTRY.values()]

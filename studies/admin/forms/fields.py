@@ -1,0 +1,147 @@
+"""Form fields of the researchers' pages: rows of a study, lists of lines, answers to choose from, moments, Markdown."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+from django.utils.html import format_html
+
+from studies.stimuli.texts import TextRefused, clean_text
+
+
+class MarkdownArea(forms.Textarea):
+    """A field for Markdown with a button that shows it as annotators will read it, in a new tab; nothing is saved."""
+
+    def render(self, name, value, attrs=None, renderer=None):
+        area = super().render(name, value, attrs, renderer)
+        return format_html(
+            '<div class="markdown-area">{}<button class="show-words" formaction="{}" formtarget="_blank" formnovalidate '
+            'name="_preview_field" value="{}">Show as read<span class="heard">: {}</span></button></div>',
+            area,
+            reverse("admin:studies_preview_text"),
+            name,
+            name.replace("_", " ").replace("settings-", ""),
+        )
+
+
+def moment_field(**options) -> forms.DateTimeField:
+    """A moment, in one field of the browser's own."""
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    return forms.DateTimeField(required=False, widget=widget, help_text="UTC. Empty: no limit.", **options)
+
+
+class RowChoice(forms.TypedChoiceField):
+    """One of the rows of a study, as a select. The rows are read once for all forms of a page, and others are refused."""
+
+    def __init__(self, rows: Mapping[int, Any], *, empty="nothing", **options):
+        self.rows = {str(pk): row for pk, row in rows.items()}
+        choices = [("", f"({empty})"), *((pk, str(row)) for pk, row in self.rows.items())]
+        super().__init__(choices=choices, coerce=self._row, empty_value=None, **options)
+
+    def _row(self, value):
+        return value if not isinstance(value, int | str) else self.rows[str(value)]
+
+    def has_changed(self, initial, data):
+        return str(initial or "") != str(data or "")
+
+
+class RowChoices(forms.MultipleChoiceField):
+    """Several of the rows of a study, as boxes; none means all."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, rows: Mapping[int, Any], **options):
+        self.rows = {str(pk): row for pk, row in rows.items()}
+        super().__init__(choices=[(pk, str(row)) for pk, row in self.rows.items()], required=False, **options)
+
+    def clean(self, value):
+        return [self.rows[pk] for pk in super().clean(value)]
+
+    def has_changed(self, initial, data):
+        return {str(pk) for pk in initial or ()} != set(data or ())
+
+
+class Lines(forms.CharField):
+    """A list of texts, one a line."""
+
+    def __init__(self, *, rows=4, **options):
+        super().__init__(widget=forms.Textarea(attrs={"rows": rows, "cols": 50}), strip=False, **options)
+
+    def prepare_value(self, value):
+        return "\n".join(map(self.written, value)) if isinstance(value, list | tuple) else value
+
+    def written(self, part: Any) -> str:
+        return str(part)
+
+    def read(self, line: str, number: int) -> Any:
+        return line
+
+    def clean(self, value):
+        text = super().clean(value)
+        try:
+            text = clean_text(text or "", field=str(self.label or "this list"))
+        except TextRefused as refused:
+            raise ValidationError(str(refused)) from None
+        lines = [line.strip() for line in text.split("\n")]
+        return [self.read(line, number) for number, line in enumerate(lines, 1) if line]
+
+    def has_changed(self, initial, data):
+        try:
+            return self.clean(self.prepare_value(initial) or "") != self.clean(data)
+        except ValidationError:
+            return True
+
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+class Options(Lines):
+    r"""Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation.
+
+    A bar within a key or a label is written ``\|``.
+    """
+
+    def __init__(self, *, may_screen=True, **options):
+        self.may_screen = may_screen
+        super().__init__(**options)
+
+    def written(self, part):
+        key, label = (part[name].replace("|", r"\|") for name in ("key", "label"))
+        return f"{key} | {label}{' | screens out' if part.get('screens_out') else ''}"
+
+    def read(self, line, number):
+        parts = [part.strip().replace(r"\|", "|") for part in _BAR.split(line)]
+        if len(parts) == 1:
+            parts = [_key_of(parts[0]), parts[0]]
+        key, label, *more = parts
+        if not key or not label:
+            raise ValidationError(f"Line {number}: write “key | label”, such as “yes | Yes, fluently”.")
+        if len(key) > 50:
+            raise ValidationError(f"Line {number}: a key has at most 50 characters.")
+        if more and (not self.may_screen or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
+            allowed = "“screens out” or nothing" if self.may_screen else "nothing"
+            raise ValidationError(
+                f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”. Write \\| for a bar within a label."
+            )
+        option = {"key": key, "label": label}
+        return option | {"screens_out": True} if more and more[0] else option
+
+    def clean(self, value):
+        options = super().clean(value)
+        keys = [option["key"] for option in options]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValidationError(f"The key “{twice}” stands twice.")
+        return options
+
+
+def _key_of(label: str) -> str:
+    from django.utils.text import slugify
+
+    return slugify(label, allow_unicode=True)[:50]
+
+
+def by_default(value: Any) -> str:
+    return f"{value} (default)"

@@ -1,0 +1,140 @@
+"""A question's scale is asked for as form fields, one for each of its parts, never as raw JSON."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from studies.protocols.base.scales import KINDS, read_scale
+
+from .fields import Lines, Options, by_default
+from .words import CleanWords
+
+# The parts of a scale that each kind uses; the script of the page hides the others.
+PARTS: dict[str, tuple[str, ...]] = {
+    "percent": ("low", "middle", "high"),
+    "likert": ("minimum", "maximum", "low", "middle", "high", "labels", "is_best_first"),
+    "continuous": ("minimum", "maximum", "low", "middle", "high"),
+    "number": ("minimum", "maximum"),
+    "choice": ("options",),
+    "output": (),
+    "multiple": ("options",),
+    "acknowledgement": ("high",),
+    "text": ("minimum_length", "maximum_length", "is_long"),
+}
+
+
+def _where_empty(kind: str) -> dict[str, int]:
+    """The numbers that hold for a kind of scale where nothing is said. Where answers are to be written, there are none."""
+    if "options" in PARTS[kind]:
+        return {}
+    spec = read_scale({"kind": kind})
+    return {part: getattr(spec, part) for part in PARTS[kind] if type(getattr(spec, part)) is int}
+
+
+WHERE_EMPTY = {kind: _where_empty(kind) for kind in KINDS}
+
+
+def _scale_fields() -> dict[str, forms.Field]:
+    whole = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
+    return {
+        "kind": forms.ChoiceField(
+            label="asked as",
+            choices=[(kind, words) for kind, (words, _) in KINDS.items()],
+            widget=forms.Select(
+                attrs={
+                    "data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items()),
+                    "data-where-empty": json.dumps(WHERE_EMPTY),
+                }
+            ),
+        ),
+        "minimum": forms.IntegerField(label="lowest", **whole),
+        "maximum": forms.IntegerField(label="highest", **whole),
+        "low": forms.CharField(label="words at the low end", required=False, max_length=200),
+        "middle": forms.CharField(label="words in the middle", required=False, max_length=200),
+        "high": forms.CharField(
+            label="words at the high end", required=False, max_length=500, help_text="For a box to tick: its words."
+        ),
+        "labels": Lines(
+            label="words of all points", required=False, help_text="One a line, from the lowest. Instead of the words at the ends."
+        ),
+        "is_best_first": forms.BooleanField(label="highest point first", required=False),
+        "options": Options(
+            label="answers", required=False, help_text="One a line: key | label, and | screens out where it ends participation."
+        ),
+        "minimum_length": forms.IntegerField(label="fewest characters", required=False, min_value=0, max_value=100_000),
+        "maximum_length": forms.IntegerField(label="most characters", required=False, min_value=1, max_value=100_000),
+        "is_long": forms.BooleanField(label="a large field", required=False, initial=True),
+    }  # fmt: skip
+
+
+SCALE_FIELDS = _scale_fields()
+ScaleFields = type("ScaleFields", (forms.Form,), {f"scale_{name}": field for name, field in SCALE_FIELDS.items()})
+
+
+class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
+    """Mixin for forms of Question: its scale as fields ``scale_<part>``, its skip reasons as lines."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        kind = (self.instance.scale or {}).get("kind") or self.fields["scale_kind"].initial
+        for part, value in WHERE_EMPTY.get(kind, {}).items():
+            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = by_default(value)
+        self.has_readable_scale = False
+        if not self.instance.pk and not self.instance.scale:
+            return
+        try:
+            spec = read_scale(self.instance.scale)
+        except (ValueError, TypeError, KeyError):
+            return  # the checklist names it; the fields offer a fresh one
+        self.has_readable_scale = True
+        stored = spec.as_json()
+        for name in SCALE_FIELDS:
+            value = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
+            self.initial[f"scale_{name}"] = value
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if self.has_readable_scale and not any(name.startswith("scale_") for name in self.changed_data):
+            return cleaned  # a scale may be written in several ways: this one stays as it is written
+        kind = cleaned.get("scale_kind")
+        parts = [f"scale_{part}" for part in PARTS.get(kind, ())]
+        if not kind or any(part in self.errors for part in parts):
+            return cleaned
+        stored: dict[str, Any] = {"kind": kind}
+        for part in PARTS[kind]:
+            value = cleaned.get(f"scale_{part}")
+            if value not in (None, "", []):
+                stored[part] = value
+        if kind == "text" and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
+            self.add_error("scale_minimum_length", "The fewest characters must not be more than the most.")
+        labels = stored.get("labels")
+        if labels and {"minimum", "maximum"} <= set(stored):
+            points = stored["maximum"] - stored["minimum"] + 1
+            if points != len(labels):
+                self.add_error("scale_labels", f"There are {len(labels)} words for {points} points.")
+        elif labels and "minimum" in stored:
+            stored["maximum"] = stored["minimum"] + len(labels) - 1
+        try:
+            self.instance.scale = read_scale(stored).as_json()
+        except (ValueError, TypeError, KeyError) as refused:
+            self.add_error("scale_options" if kind in ("choice", "multiple") else "scale_kind", str(refused))
+        return cleaned
+
+
+def scale_in_words(stored: Mapping[str, Any]) -> str:
+    """A question's scale as a sentence, where it can only be looked at."""
+    try:
+        spec = read_scale(dict(stored))
+    except (ValueError, TypeError, KeyError) as refused:
+        return str(refused)
+    words = KINDS[spec.kind][0]
+    if spec.kind == "likert":
+        named = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
+        return f"{words}: {', '.join(named)}"
+    if spec.options:
+        return f"{words}: {', '.join(o.label + (' (screens out)' if o.screens_out else '') for o in spec.options)}"
+    if spec.kind in ("continuous", "number"):
+        return f"{words}, {spec.minimum} {spec.low} to {spec.maximum} {spec.high}".strip()
+    return words

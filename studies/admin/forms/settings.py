@@ -1,0 +1,185 @@
+"""The settings of a protocol, a rule or a channel stand as form fields inside the form of their row."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.utils.functional import cached_property
+
+from .fields import MarkdownArea, by_default
+from .words import CleanWords, changed_names
+
+
+def changed_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+    """The stored settings with those that somebody changed. What was never stored and not changed is left to its default."""
+    return dict(stored) | plain_settings({name: cleaned[name] for name in changed if name in cleaned})
+
+
+def plain_settings(cleaned: Mapping[str, Any]) -> dict[str, Any]:
+    """Cleaned values as JSON holds them; a zero has no sign, or equal designs would have other hashes."""
+    return {
+        name: float(value) + 0.0 if isinstance(value, Decimal | float) else value for name, value in cleaned.items()
+    }
+
+
+PREFIX = "settings"
+# A line of this many characters is read without moving in its field.
+WIDE = 60
+MOST_ROWS = 32
+
+
+def said(field: forms.Field) -> forms.Field:
+    """The field with its bounds and its default in words, and room for what it may hold."""
+    if isinstance(field, forms.ChoiceField):
+        field.choices = [(key, by_default(words) if key == field.initial else words) for key, words in field.choices]
+        return field
+    words = ""
+    if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
+        words = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
+    # What is made anew each time is no default that could be told.
+    is_told = field.initial not in (None, "") and not callable(field.initial)
+    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and is_told:
+        default = _plain(field.initial) if words else f"“{field.initial}”"
+        words = f"{words}, by default {default}" if words else f"By default {default}"
+        field.widget.attrs["placeholder"] = by_default(field.initial)
+    if words:
+        field.help_text = f"{field.help_text} {words}.".strip()
+    if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
+        field.widget.attrs["size"] = WIDE
+    return field
+
+
+def _plain(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:f}".rstrip("0").rstrip(".")
+
+
+def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
+    """The fields of a protocol's, rule's or channel's settings form, by the names they have inside another form."""
+    if settings_form is None:
+        return {}
+    fields = {f"{PREFIX}-{name}": said(field) for name, field in settings_form().fields.items()}
+    for name, field in fields.items():
+        field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
+        if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
+            field.widget = MarkdownArea(attrs=field.widget.attrs)
+    return fields
+
+
+def settings_parts(settings_form: type[forms.Form]) -> list[tuple[str, dict[str, Any]]]:
+    """Those of these fields that stand under a heading of their own, as fieldsets: where the form has ``parts``, (words, names) by heading."""
+    return [
+        (heading, {"fields": tuple(f"{PREFIX}-{name}" for name in names), "description": words})
+        for heading, (words, names) in getattr(settings_form, "parts", {}).items()
+    ]
+
+
+class WithSettings(CleanWords, forms.ModelForm):
+    """Mixin for forms of a row with ``settings`` JSON: its fields stand in the form, its own rules hold.
+
+    Made by ``with_settings(form, settings_form)``; a value stored shows, else the settings form's initial one.
+    """
+
+    settings_form: type[forms.Form] | None = None
+    # Whether a setting that was never stored is stored with the value that the form showed.
+    stores_defaults = False
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for name in settings_fields(self.settings_form):
+            short = name.removeprefix(f"{PREFIX}-")
+            if short in (self.instance.settings or {}):
+                self.initial[name] = self.instance.settings[short]
+            if isinstance(area := self.fields[name].widget, forms.Textarea):
+                # A codebook of many lines is read as a whole, not through a slit.
+                lines = str(self.get_initial_for_field(self.fields[name], name) or "").count("\n") + 2
+                area.attrs["rows"] = min(MOST_ROWS, max(int(area.attrs.get("rows", 0)), lines))
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if self.settings_form is None:
+            return cleaned
+        own = self.settings_form(data=self.data, files=self.files, prefix=self.add_prefix(PREFIX))
+        if own.is_valid():
+            stored = self.instance.settings or {}
+            changed = {
+                name for name in own.cleaned_data
+                if f"{PREFIX}-{name}" in self.changed_data
+                or (self.stores_defaults and name not in stored and own.cleaned_data[name])
+            }  # fmt: skip
+            self.instance.settings = changed_settings(stored, own.cleaned_data, changed)
+            return cleaned
+        for name, messages in own.errors.items():
+            outer = f"{PREFIX}-{name}"
+            if outer in self.fields and outer not in self.errors:
+                self.add_error(outer, list(messages))
+            elif outer not in self.fields:
+                self.add_error(None, list(messages))
+        return cleaned
+
+
+def with_settings(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
+    """A subclass of the form (a WithSettings) that asks for these settings too."""
+    return type(form.__name__, (form,), {**settings_fields(settings_form), "settings_form": settings_form})
+
+
+class SettingsWidget(forms.Widget):
+    """A small form inside one cell of a table."""
+
+    form: forms.Form | None = None
+
+    def render(self, name, value, attrs=None, renderer=None):
+        from django.template.loader import render_to_string
+
+        return render_to_string("admin/studies/settings_cell.html", {"form": self.form})
+
+    def value_from_datadict(self, data, files, name):
+        return None
+
+    def value_omitted_from_data(self, data, files, name):
+        return False
+
+
+class SettingsCell(CleanWords, forms.ModelForm):
+    """Mixin for forms in a table, each row with settings of its own kind: one field ``parameters`` holds the small form."""
+
+    def settings_form_of(self, instance) -> type[forms.Form] | None:
+        raise NotImplementedError
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        kind = self.settings_form_of(self.instance) if self.instance.pk else None
+        self.inner = None
+        if kind is not None:
+            prefix = self.add_prefix("parameters")
+            fields = kind().fields
+            initial = {name: (self.instance.settings or {}).get(name, field.initial) for name, field in fields.items()}
+            self.inner = kind(data=self.data if self.is_bound else None, initial=initial, prefix=prefix)
+        if "parameters" in self.fields:
+            self.fields["parameters"].widget.form = self.inner
+
+    @cached_property
+    def changed_data(self):
+        changed = [name for name in changed_names(self) if name != "parameters"]
+        return [*changed, "parameters"] if self.inner is not None and changed_names(self.inner) else changed
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        kind = self.settings_form_of(self.instance_of(cleaned))
+        if self.inner is not None and isinstance(self.inner, kind or ()):
+            if self.inner.is_valid():
+                self.instance.settings = changed_settings(
+                    self.instance.settings or {}, self.inner.cleaned_data, changed_names(self.inner)
+                )
+            else:
+                self.add_error("parameters", "Please look at these parameters.")
+        elif not self.instance.pk or self.inner is not None or kind is not None:
+            # A new row, or one that is of another kind now: what was set for the old kind says nothing.
+            self.instance.settings = (
+                {n: f.initial for n, f in kind().fields.items() if f.initial is not None} if kind else {}
+            )
+        return cleaned
+
+    def instance_of(self, cleaned):
+        """An instance that has the values just cleaned, to ask for its kind of settings."""
+        return forms.models.construct_instance(self, type(self.instance)(), fields=list(cleaned), exclude=["settings"])

@@ -1,0 +1,87 @@
+"""What people type is cleaned here: texts that a database and a page can bear, and names that a person can tell apart.
+
+Control characters, names that nobody sees, and equal names in another case are refused with words that name the field.
+"""
+
+from collections.abc import Iterable
+
+from django import forms
+from django.utils.functional import cached_property
+
+from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
+
+# Fields by which rows are told apart: what a person cannot see must not make the difference.
+NAMES = frozenset({"name", "key", "title", "domain"})
+
+
+def _one_break(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_as_shown(bound: forms.BoundField) -> bool:
+    """Whether what was sent is what the field showed, so that the stored value stays as it is.
+
+    Cleaning is not the identity: a browser sends line breaks as CR LF, blanks at the ends of a text are cut off, a moment is shown without
+    its seconds, and 1 becomes 1.0. What nobody changed must not change by being saved.
+    """
+    sent, initial = bound.data, bound.initial
+    if not isinstance(sent, str) or bound.field.disabled:
+        return not bound._has_changed()
+    shown = bound.field.widget.format_value(bound.field.prepare_value(initial))
+    if shown is not None and not isinstance(shown, str):  # a choice, which has no text of its own
+        return not bound._has_changed()
+    return _one_break(shown or "") == _one_break(sent)
+
+
+def changed_names(form: forms.BaseForm) -> list[str]:
+    """The fields of a bound form that somebody changed."""
+    return [name for name in form.fields if not is_as_shown(form[name])]
+
+
+class CleanWords:
+    """Mixin for forms: every text is one that a database can hold and a person can see; a name is one visible line.
+
+    A field that comes back as it was shown keeps the stored value.
+    """
+
+    @cached_property
+    def changed_data(self):
+        return changed_names(self)
+
+    def _clean_fields(self):
+        super()._clean_fields()
+        self._clean_words()
+        for name, value in self.cleaned_data.items():
+            # Not get_initial_for_field: it gives a moment without its microseconds.
+            stored = self.initial.get(name, self.fields[name].initial) if name in self.fields else None
+            if isinstance(stored, type(value)) and value is not None and is_as_shown(self[name]):
+                self.cleaned_data[name] = stored
+
+    def _clean_words(self):
+        for name, field in self.fields.items():
+            value = self.cleaned_data.get(name)
+            if not isinstance(field, forms.CharField) or not isinstance(value, str) or not value:
+                continue
+            label = str(field.label or name.replace("_", " "))
+            try:
+                if field.required and is_blank(value):
+                    raise TextRefused(f"{label}: nothing in it can be seen.")
+                self.cleaned_data[name] = (clean_name if name in NAMES else clean_text)(value, field=label)
+            except TextRefused as refused:
+                self.add_error(name, str(refused))
+
+
+def other_with(name: str, names: Iterable[str]) -> str | None:
+    """The one of these names that a person would read as this one: in another case, width or composition."""
+    return next((other for other in names if name_key(other) == name_key(name)), None)
+
+
+def names_once(rows: Iterable[tuple[forms.Form, str]], what: str) -> None:
+    """Refuse names that a person would read as the same: in another case, width or composition."""
+    seen: dict[str, str] = {}
+    for form, name in rows:
+        key = name_key(name or "")
+        if key in seen:
+            form.add_error("name", f"There is another {what} with this name: “{seen[key]}”.")
+        elif key:
+            seen[key] = name
