@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from annotators.models import Assignment
 from studies.access import Action, get_study, is_researcher, people_who_may, visible
-from studies.admin import acts
+from studies.admin import study_page
 from studies.admin.access import OfferedFilters, row_id
 from studies.admin.forms.fields import Lines, RowChoice
 from studies.admin.forms.words import CleanWords
@@ -165,7 +165,7 @@ class CodingSampleAdmin(OfferedFilters):
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
         context = {"title": "Draw a sample to code", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
         status = 422 if form.is_bound else 200
-        return acts.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
+        return study_page.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
         sample = self._sample(request, row_id(object_id))

@@ -16,7 +16,7 @@ from annotators.places.evidence import evidence_of
 from annotators.places.exclude import handle
 from annotators.places.tries import throw_away, try_out
 from studies.access import Action, get_study
-from studies.admin import acts, life
+from studies.admin import acts, life, study_page
 from studies.admin.access import ReadOnly, may
 from studies.models import Study
 from studies.services import lifecycle
@@ -90,7 +90,7 @@ class InquiryAdmin(ReadOnly):
             "pay_warning": hourly.warning_of(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.open_places(study) >= study.cap,
         }
-        return acts.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
+        return study_page.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
 
     def handle(self, request, pk, inquiry):
         """Mark an inquiry as handled, or not."""
@@ -172,7 +172,7 @@ class InquiryAdmin(ReadOnly):
             "clear_url": reverse("admin:annotators_clear_tries", args=[study.pk]),
             "home": reverse("admin:studies_study_change", args=[study.pk]),
         }
-        return acts.render(request, self.admin_site, "admin/annotators/try.html", study, context)
+        return study_page.render(request, self.admin_site, "admin/annotators/try.html", study, context)
 
     def clear_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)

@@ -38,7 +38,7 @@ from annotators.recruitment.panels.reconcile import (
 )
 from annotators.recruitment.panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
 from studies.access import Action, get_row
-from studies.admin import acts
+from studies.admin import study_page
 from studies.models import Job
 from studies.services.lifecycle import NotNow
 
@@ -183,7 +183,7 @@ class PanelPages:
                         messages.success(request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} read.")
                         return here
         status = 400 if secrets.errors or export.errors else 200
-        return acts.render(
+        return study_page.render(
             request, self.admin_site, "admin/annotators/panel.html", recruitment.study,
             self._context(recruitment, channel, secrets, export, looked), status=status,
         )  # fmt: skip
@@ -262,7 +262,7 @@ class PanelPages:
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
         }  # fmt: skip
-        return acts.render(
+        return study_page.render(
             request,
             self.admin_site,
             "admin/annotators/publish.html",
@@ -307,7 +307,7 @@ class PanelPages:
             "may_try_again": bool(task and rounds.is_refused(task)), "cap": recruitment.study.cap,
         }  # fmt: skip
         template = "admin/annotators/rounds.html"
-        return acts.render(
+        return study_page.render(
             request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
         )
 

@@ -15,7 +15,7 @@ from annotators.recruitment.panels import sync
 from annotators.recruitment.panels.reconcile import unseen, with_class
 from annotators.recruitment.panels.secrets import NoService, names_kept, service_of
 from studies.access import Action, get_study
-from studies.admin import acts
+from studies.admin import study_page
 from studies.admin.access import may
 from studies.services.lifecycle import NotNow
 
@@ -71,7 +71,7 @@ class PayPages:
             "title": "Pay", "arms": arms, "chart": hourly.chart_of(arms, study.wage_per_hour), "warning": hourly.warning_of(study, arms),
             "links": sums, "unwritten": any(one.unwritten for _, one in sums),
         }  # fmt: skip
-        return acts.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
+        return study_page.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
     def pay_file(self, request, pk):
         """What is due and is not paid by approving, as a file for whoever pays. It names people by the panel's ids."""
@@ -99,7 +99,7 @@ class PayPages:
                 except NotNow as words:
                     messages.warning(request, str(words))
                 return self._here(pk)
-        return acts.render(
+        return study_page.render(
             request, self.admin_site, "admin/annotators/pay.html", recruitment.study, self._pay_context(request, recruitment, bonus, looked),
             status=400 if bonus.errors else 200,
         )  # fmt: skip

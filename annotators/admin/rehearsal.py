@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import rehearsing
-from studies.admin import acts
+from studies.admin import study_page
 from studies.models import Job
 from studies.services import jobs
 
@@ -44,6 +44,6 @@ class RehearsalPages:
             "is_running": is_running, "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
             "done": done, "report": done.result if done else None,
         }  # fmt: skip
-        return acts.render(
+        return study_page.render(
             request, self.admin_site, "admin/annotators/rehearsal.html", recruitment.study, context, status=400 if form.errors else 200
         )  # fmt: skip

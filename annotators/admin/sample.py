@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from studies.admin import acts
+from studies.admin import study_page
 
 from ..models import Recruitment, SampleColumn
 from .panel import ExportForm
@@ -101,7 +101,7 @@ class SamplePages:
         }  # fmt: skip
         status = 400 if columns.errors or file.errors else 200
         template = "admin/annotators/sample.html"
-        return acts.render(request, self.admin_site, template, recruitment.study, context, status=status)
+        return study_page.render(request, self.admin_site, template, recruitment.study, context, status=status)
 
     def _joined(self, request, recruitment, form):
         typed = form.cleaned_data

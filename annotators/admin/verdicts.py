@@ -19,7 +19,7 @@ from annotators.recruitment.panels import sync as panel_work
 from annotators.recruitment.panels.reconcile import CLASSES
 from annotators.recruitment.panels.secrets import names_kept
 from studies.access import Action
-from studies.admin import acts
+from studies.admin import study_page
 from studies.admin.forms.words import CleanWords
 from studies.services.lifecycle import NotNow
 
@@ -146,7 +146,7 @@ class VerdictPages:
             "others": may_answer(recruitment.study, row.rejected_by_id), "told": told(evidence), "checks": evidence.get("failed_checks", ()),
             "is_at_panel": is_at_panel, "is_settled": row.answered_at is None and is_settled(row.verdict),
         }  # fmt: skip
-        return acts.render(
+        return study_page.render(
             request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
         )
 
@@ -247,7 +247,7 @@ class _Page:
             "is_approved": decide.approval_of(work) is not None, "can_be_asked": "request_return" in can and not self.hindrance and not self.was_asked,
             "was_asked": self.was_asked, "can": can, "others": may_answer(self.recruitment.study, request.user.pk),
         }  # fmt: skip
-        return acts.render(
+        return study_page.render(
             request,
             self.pages.admin_site,
             "admin/annotators/verdict.html",

@@ -4,29 +4,25 @@ Each act has a page that says what it means, and a form; only the form does it. 
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies.services import copying, lifecycle
 from studies.services.steps import is_time_for
-from studies.stimuli.markdown import rendered
 
-from ..access import Action, get_study, is_researcher
-from ..models import Job, Study
-from . import field_labels, life
+from ..access import Action, get_study
+from ..models import Study
+from . import life
 from .access import may
+from .amend import amend
 from .forms.words import CleanWords
-
-State = Study.State
+from .launch import launch
+from .study_page import render
 
 
 class NoFields(forms.Form):
@@ -217,19 +213,6 @@ def urls(model_admin) -> list:
     ]
 
 
-def render(request, site, template: str, study: Study, context: dict, status: int = 200):
-    """A page of one study, with its line of life on top."""
-    base = {
-        **site.each_context(request),
-        "study": study,
-        "original": study,
-        "opts": Study._meta,
-        "subtitle": study.title,
-        "life": life.line(study, here=context.get("here", "")),
-    }
-    return TemplateResponse(request, template, base | context, status=status)
-
-
 def do(request, site, pk, name):
     """The page of one act; POST does it."""
     act = ACTS.get(name)
@@ -258,218 +241,3 @@ def do(request, site, pk, name):
 
 def _standing(study: Study) -> str:
     return "archived" if study.archived_at else f"{'a ' if study.is_draft else ''}{study.state}"
-
-
-# Launch
-
-
-def launch_job(study: Study) -> Job | None:
-    return study.jobs.filter(kind="launch").order_by("-pk").first()
-
-
-def launch(request, site, pk):
-    """All that stands against a launch, what it will cost, the warnings to be acknowledged by name."""
-    study = get_study(request.user, Action.LAUNCH, pk=pk)
-    job = launch_job(study)
-    is_under_way = job is not None and job.state in (Job.State.WAITING, Job.State.RUNNING)
-    if is_under_way or study.state != State.DRAFT:
-        target = reverse("admin:studies_job_page", args=[job.code]) if job else None
-        return HttpResponseRedirect(target or reverse("admin:studies_study_change", args=[study.pk]))
-    found = life.checklist(study)
-    blocking = [one for one in found if one.is_blocking]
-    warnings = [one for one in found if not one.is_blocking]
-    acknowledged = [key for key in request.POST.getlist("acknowledge") if key in {one.key for one in warnings}]
-    unmet: list[str] = []
-    if request.method == "POST":
-        try:
-            job = lifecycle.request_launch(study, request.user, acknowledged)
-            return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
-        except lifecycle.NotReady as refused:
-            unmet += [one.text if one.is_blocking else f"Please acknowledge: {one.text}" for one in refused.problems]
-        except lifecycle.NotNow as refused:
-            unmet.append(str(refused))
-    elif request.method not in ("GET", "HEAD"):
-        return HttpResponseNotAllowed(["GET", "POST"])
-    context = {
-        "title": "Launch",
-        "here": "Launch",
-        "blocking": blocking,
-        "warnings": warnings,
-        "acknowledged": set(acknowledged),
-        "unmet": unmet,
-        "loads": life.loads(study),
-        "cost": cost(study),
-        "failed": job if job is not None and job.state == Job.State.FAILED else None,
-        "home": reverse("admin:studies_study_change", args=[study.pk]),
-    }
-    return render(request, site, "admin/studies/launch.html", study, context, 422 if unmet else 200)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    places: int
-    cap: int | None
-    reward: Decimal | None
-    total: Decimal | None
-    most: Decimal | None
-    currency: str
-
-
-def cost(study: Study) -> Cost:
-    """What the annotators' rewards come to at the target, and at the cap."""
-    places = study.target_n or 0
-    rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
-    known = [reward for reward in rewards if reward is not None]
-    mean = sum(known) / len(known) if known and len(known) == len(rewards) else None
-    return Cost(
-        places=places,
-        cap=study.cap,
-        reward=mean,
-        total=mean * places if mean is not None else None,
-        most=mean * study.cap if mean is not None and study.cap else None,
-        currency=study.currency,
-    )
-
-
-# Amend
-
-
-class AmendForm(CleanWords, forms.Form):
-    """The columns that may be amended, as fields, and a reason. ``changes`` is what lifecycle.amend takes."""
-
-    reason = forms.CharField(
-        max_length=1000, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        help_text="Why. The report names each version with its reason.",
-    )  # fmt: skip
-
-    def __init__(self, study: Study, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        from ..models import Question
-
-        self.rows = [("study", None, study, "The study")]
-        self.rows += [("arm", arm.pk, arm, f"Arm {arm.name}") for arm in study.arms.all()]
-        questions = (
-            Question.objects.filter(section__study=study).select_related("section").order_by("section", "position")
-        )
-        self.rows += [
-            ("question", q.pk, q, f"Section {q.section.position}, question {q.key}") for q in questions
-        ]  # fmt: skip
-        reason = self.fields.pop("reason")
-        for kind, pk, row, _ in self.rows:
-            for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):
-                field = row._meta.get_field(column).formfield()
-                field.label = field_labels.LABELS[kind].get(column, field.label)
-                field.help_text = field_labels.HELP.get(kind, {}).get(column, field.help_text)
-                if isinstance(field.widget, forms.Textarea):
-                    field.widget.attrs.update(rows=3, cols=70)
-                if isinstance(field, forms.DateField):
-                    field.widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
-                name = _amended(kind, pk, column)
-                self.fields[name] = field
-                self.initial[name] = getattr(row, column)
-        self.fields["reason"] = reason
-
-    def clean(self):
-        cleaned = super().clean() or self.cleaned_data
-        for kind, pk, row, _ in self.rows:
-            for column in lifecycle.AMENDABLE[kind]:
-                name = _amended(kind, pk, column)
-                if name not in self.changed_data or name not in cleaned:
-                    continue
-                try:
-                    row._meta.get_field(column).clean(cleaned[name], row)
-                except forms.ValidationError as refused:
-                    self.add_error(name, refused)
-        study = copy(self.rows[0][2])
-        for column, value in self.changes().get("study", {}).get(None, {}).items():
-            setattr(study, column, value)
-        try:
-            study.clean()
-        except forms.ValidationError as refused:
-            for column, errors in refused.error_dict.items():
-                if (name := _amended("study", None, column)) in self.fields:
-                    self.add_error(name, errors)
-        return cleaned
-
-    def groups(self):
-        """(heading, fields) of each row, in the order of the page."""
-        for kind, pk, _, heading in self.rows:
-            names = [name for name in self.fields if name.startswith(_amended(kind, pk, ""))]
-            yield heading, [self[name] for name in names], kind == "study"
-
-    def changes(self) -> dict[str, dict[Any, dict[str, Any]]]:
-        found: dict[str, dict[Any, dict[str, Any]]] = {}
-        for kind, pk, _, _ in self.rows:
-            prefix = _amended(kind, pk, "")
-            for name in self.changed_data:
-                if name.startswith(prefix) and name in self.cleaned_data:
-                    found.setdefault(kind, {}).setdefault(pk, {})[name.removeprefix(prefix)] = self.cleaned_data[name]
-        return found
-
-    def differences(self) -> list[tuple[str, str, Any, Any]]:
-        """(row, column, before, after) of what would change."""
-        rows = []
-        for kind, pk, row, heading in self.rows:
-            for column, value in self.changes().get(kind, {}).get(pk, {}).items():
-                label = str(row._meta.get_field(column).verbose_name)
-                rows.append((heading, label, getattr(row, column), value))
-        return rows
-
-
-def _amended(kind: str, pk: int | None, column: str) -> str:
-    return f"{kind}-{pk or 0}-{column}"
-
-
-def _column_order(row):
-    names = [field.name for field in row._meta.concrete_fields]
-    return names.index
-
-
-def amend(request, site, pk):
-    """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
-    study = get_study(request.user, Action.RUN, pk=pk)
-    home = reverse("admin:studies_study_change", args=[study.pk])
-    if not is_time_for("amend", study):
-        messages.warning(request, lifecycle.AMENDED_WHEN)
-        return HttpResponseRedirect(home)
-    form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)
-    differences = None
-    if request.method == "POST" and form.is_valid():
-        differences = form.differences()
-        if not differences:
-            form.add_error(None, "Nothing would change.")
-        elif "confirm" in request.POST:
-            try:
-                design = lifecycle.amend(study, form.changes(), request.user, form.cleaned_data["reason"])
-                messages.success(
-                    request, f"Version {design.version} of the design holds for those who come from now on."
-                )
-                return HttpResponseRedirect(home)
-            except lifecycle.NotNow as refused:
-                form.add_error(None, str(refused))
-                differences = None
-    context = {
-        "title": "Amend",
-        "form": form,
-        "differences": differences,
-        "posted": [
-            (name, value) for name, values in request.POST.lists() for value in values if name != "csrfmiddlewaretoken"
-        ],
-        "home": home,
-        "versions": study.designs.select_related("by").order_by("-version"),
-    }
-    return render(request, site, "admin/studies/amend.html", study, context, 422 if form.errors else 200)
-
-
-# Words
-
-
-def preview_text(request):
-    """The Markdown of one field as annotators would see it. Nothing is stored."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not is_researcher(request.user):
-        raise PermissionDenied
-    name = request.POST.get("_preview_field", "")[:200]
-    html = rendered(request.POST.get(name, "").replace("\x00", ""))
-    return TemplateResponse(request, "admin/studies/words.html", {"html": html, "title": "As annotators will read it"})

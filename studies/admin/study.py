@@ -17,7 +17,7 @@ from studies.stimuli.markdown import rendered
 from .. import access
 from ..access import Action
 from ..models import Study
-from . import acts, field_labels, life, stale
+from . import acts, field_labels, life, stale, study_page
 from .access import Scoped, changed_in, may
 from .forms.fields import MarkdownArea
 from .forms.words import CleanWords
@@ -204,7 +204,7 @@ class StudyAdmin(Scoped):
 
     def get_urls(self):
         return [
-            path("preview-text/", self.admin_site.admin_view(acts.preview_text), name="studies_preview_text"),
+            path("preview-text/", self.admin_site.admin_view(study_page.preview_text), name="studies_preview_text"),
             *acts.urls(self),
             *super().get_urls(),
         ]

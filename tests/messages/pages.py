@@ -391,7 +391,7 @@ LINES = {
         ("is on record, so it was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
     ],
     f"{ACTS}:do": [("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))],
-    f"{ACTS}:amend": [
+    "studies/admin/amend:amend": [
         ("A launched or paused study can be amended", "clone it", says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True))),
         ("Version 2 of the design holds for those who come from now on", NOTHING, says(launched, amended)),
     ],

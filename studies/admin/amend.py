@@ -1,0 +1,143 @@
+"""The page of an amendment changes what may be changed after launch: a form, the differences, then a new version of the design."""
+
+from copy import copy
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
+from studies.services import lifecycle
+from studies.services.steps import is_time_for
+
+from ..access import Action, get_study
+from ..models import Question, Study
+from . import field_labels
+from .forms.words import CleanWords
+from .study_page import render
+
+
+class AmendForm(CleanWords, forms.Form):
+    """The columns that may be amended, as fields, and a reason. ``changes`` is what lifecycle.amend takes."""
+
+    reason = forms.CharField(
+        max_length=1000, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        help_text="Why. The report names each version with its reason.",
+    )  # fmt: skip
+
+    def __init__(self, study: Study, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rows = [("study", None, study, "The study")]
+        self.rows += [("arm", arm.pk, arm, f"Arm {arm.name}") for arm in study.arms.all()]
+        questions = (
+            Question.objects.filter(section__study=study).select_related("section").order_by("section", "position")
+        )
+        self.rows += [
+            ("question", q.pk, q, f"Section {q.section.position}, question {q.key}") for q in questions
+        ]  # fmt: skip
+        reason = self.fields.pop("reason")
+        for kind, pk, row, _ in self.rows:
+            for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):
+                field = row._meta.get_field(column).formfield()
+                field.label = field_labels.LABELS[kind].get(column, field.label)
+                field.help_text = field_labels.HELP.get(kind, {}).get(column, field.help_text)
+                if isinstance(field.widget, forms.Textarea):
+                    field.widget.attrs.update(rows=3, cols=70)
+                if isinstance(field, forms.DateField):
+                    field.widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+                name = _amended(kind, pk, column)
+                self.fields[name] = field
+                self.initial[name] = getattr(row, column)
+        self.fields["reason"] = reason
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        for kind, pk, row, _ in self.rows:
+            for column in lifecycle.AMENDABLE[kind]:
+                name = _amended(kind, pk, column)
+                if name not in self.changed_data or name not in cleaned:
+                    continue
+                try:
+                    row._meta.get_field(column).clean(cleaned[name], row)
+                except forms.ValidationError as refused:
+                    self.add_error(name, refused)
+        study = copy(self.rows[0][2])
+        for column, value in self.changes().get("study", {}).get(None, {}).items():
+            setattr(study, column, value)
+        try:
+            study.clean()
+        except forms.ValidationError as refused:
+            for column, errors in refused.error_dict.items():
+                if (name := _amended("study", None, column)) in self.fields:
+                    self.add_error(name, errors)
+        return cleaned
+
+    def groups(self):
+        """(heading, fields) of each row, in the order of the page."""
+        for kind, pk, _, heading in self.rows:
+            names = [name for name in self.fields if name.startswith(_amended(kind, pk, ""))]
+            yield heading, [self[name] for name in names], kind == "study"
+
+    def changes(self) -> dict[str, dict[Any, dict[str, Any]]]:
+        found: dict[str, dict[Any, dict[str, Any]]] = {}
+        for kind, pk, _, _ in self.rows:
+            prefix = _amended(kind, pk, "")
+            for name in self.changed_data:
+                if name.startswith(prefix) and name in self.cleaned_data:
+                    found.setdefault(kind, {}).setdefault(pk, {})[name.removeprefix(prefix)] = self.cleaned_data[name]
+        return found
+
+    def differences(self) -> list[tuple[str, str, Any, Any]]:
+        """(row, column, before, after) of what would change."""
+        rows = []
+        for kind, pk, row, heading in self.rows:
+            for column, value in self.changes().get(kind, {}).get(pk, {}).items():
+                label = str(row._meta.get_field(column).verbose_name)
+                rows.append((heading, label, getattr(row, column), value))
+        return rows
+
+
+def _amended(kind: str, pk: int | None, column: str) -> str:
+    return f"{kind}-{pk or 0}-{column}"
+
+
+def _column_order(row):
+    names = [field.name for field in row._meta.concrete_fields]
+    return names.index
+
+
+def amend(request, site, pk):
+    """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
+    study = get_study(request.user, Action.RUN, pk=pk)
+    home = reverse("admin:studies_study_change", args=[study.pk])
+    if not is_time_for("amend", study):
+        messages.warning(request, lifecycle.AMENDED_WHEN)
+        return HttpResponseRedirect(home)
+    form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)
+    differences = None
+    if request.method == "POST" and form.is_valid():
+        differences = form.differences()
+        if not differences:
+            form.add_error(None, "Nothing would change.")
+        elif "confirm" in request.POST:
+            try:
+                design = lifecycle.amend(study, form.changes(), request.user, form.cleaned_data["reason"])
+                messages.success(
+                    request, f"Version {design.version} of the design holds for those who come from now on."
+                )
+                return HttpResponseRedirect(home)
+            except lifecycle.NotNow as refused:
+                form.add_error(None, str(refused))
+                differences = None
+    context = {
+        "title": "Amend",
+        "form": form,
+        "differences": differences,
+        "posted": [
+            (name, value) for name, values in request.POST.lists() for value in values if name != "csrfmiddlewaretoken"
+        ],
+        "home": home,
+        "versions": study.designs.select_related("by").order_by("-version"),
+    }
+    return render(request, site, "admin/studies/amend.html", study, context, 422 if form.errors else 200)

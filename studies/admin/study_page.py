@@ -1,0 +1,35 @@
+"""Pages of one study have a common frame, with its line of life on top; Markdown is shown as annotators will read it."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+
+from studies.stimuli.markdown import rendered
+
+from ..access import is_researcher
+from ..models import Study
+from . import life
+
+
+def render(request, site, template: str, study: Study, context: dict, status: int = 200):
+    """A page of one study, with its line of life on top."""
+    base = {
+        **site.each_context(request),
+        "study": study,
+        "original": study,
+        "opts": Study._meta,
+        "subtitle": study.title,
+        "life": life.line(study, here=context.get("here", "")),
+    }
+    return TemplateResponse(request, template, base | context, status=status)
+
+
+def preview_text(request):
+    """The Markdown of one field as annotators would see it. Nothing is stored."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    if not is_researcher(request.user):
+        raise PermissionDenied
+    name = request.POST.get("_preview_field", "")[:200]
+    html = rendered(request.POST.get(name, "").replace("\x00", ""))
+    return TemplateResponse(request, "admin/studies/words.html", {"html": html, "title": "As annotators will read it"})
