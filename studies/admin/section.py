@@ -1,17 +1,13 @@
 """A section's own page: first its protocol, then that protocol's settings, its questions, and a pen that writes them."""
 
-from copy import deepcopy
-
 from django import forms
 from django.contrib import admin, messages
 from django.core.validators import MaxValueValidator
 from django.db import transaction
-from django.db.models import Max
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies import signals
-from studies.protocols.base.pairs import unknown_names
 from studies.services import drafts, questions
 from studies.services.lifecycle import NotNow
 
@@ -19,196 +15,11 @@ from ..access import Action, get_row, is_researcher, visible
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
 from . import field_labels, life, practice, stale
-from .access import InlineRoles, Scoped, changed_in, may
-from .forms.fields import Options, RowChoice, RowChoices
-from .forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
-from .forms.settings import WithSettings, settings_fields, with_settings
-from .forms.words import CleanWords, other_with
-from .inlines import LabelledDeletion, MoreRows, Ordered, Traded
-
-
-class QuestionForm(ScaleForm):
-    Meta = field_labels.meta("question")
-
-    def clean(self):
-        cleaned = super().clean() or self.cleaned_data
-        x, y = cleaned.get("x"), cleaned.get("y")
-        if bool(x) != bool(y):
-            self.add_error("y" if x else "x", "A question names two systems or none.")
-        elif x and x == y:
-            self.add_error("y", "A system is not compared with itself.")
-        return cleaned
-
-
-class QuestionRows(Traded, Ordered, LabelledDeletion):
-    marked = "key"
-
-    def clean(self):
-        super().clean()
-        seen: list[str] = []
-        for form in self.forms:
-            key = (getattr(form, "cleaned_data", None) or {}).get("key")
-            if not key or form.cleaned_data.get("DELETE"):
-                continue
-            if other := other_with(key, seen):
-                form.add_error("key", f"Another question of this section has the key “{other}”.")
-            seen.append(key)
-
-
-class Questions(MoreRows, InlineRoles, admin.StackedInline):
-    model = Question
-    form = QuestionForm
-    formset = QuestionRows
-    fieldsets = (
-        (None, {"fields": (("position", "key", "criterion"), "text", ("x", "y"), "scale_kind")}),
-        (
-            "Its points, ends or answers",
-            {
-                "fields": (
-                    ("scale_minimum", "scale_maximum"), ("scale_low", "scale_middle", "scale_high"), "scale_labels",
-                    "scale_is_best_first", "scale_options", ("scale_minimum_length", "scale_maximum_length", "scale_is_long"),
-                ),
-                "classes": ["scale-parts"],
-            },
-        ),
-        ("More", {"fields": ("required", "skip_reasons", "help"), "classes": ["collapse"]}),
-    )  # fmt: skip
-
-    def get_queryset(self, request):
-        return super().get_queryset(request).select_related("x", "y")
-
-    def get_fieldsets(self, request, obj=None):
-        if self.has_change_permission(request, obj):
-            if _names_systems(obj):
-                return self.fieldsets
-            (title, first), *others = self.fieldsets
-            return ((title, first | {"fields": tuple(each for each in first["fields"] if each != ("x", "y"))}), *others)
-        return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "asked_as", "required", "help")}),)
-
-    def get_readonly_fields(self, request, obj=None):
-        return () if self.has_change_permission(request, obj) else ("asked_as",)
-
-    @admin.display(description="asked as")
-    def asked_as(self, question):
-        return scale_in_words(question.scale)
-
-    def get_formset(self, request, obj=None, **kwargs):
-        saved = obj is not None and obj.pk
-        systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
-        kind = deepcopy(SCALE_FIELDS["kind"])
-        protocol = REGISTRY.get(obj.protocol) if saved else None
-        kind.initial = protocol.question_kind if protocol else None
-        extra = {
-            "scale_kind": kind,
-            "skip_reasons": Options(
-                may_screen=False,
-                rows=2,
-                required=False,
-                label="ways not to answer",
-                help_text="One a line: key | label, such as “cannot_judge | I cannot judge this”. Empty: none is offered.",
-            ),
-            "text": forms.CharField(
-                label="Question",
-                widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
-                help_text=protocol.letters_in_words if protocol else "",
-            ),
-            "help": forms.CharField(
-                required=False,
-                widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
-                help_text="Stands under the question. Markdown.",
-            ),
-        }
-        if _names_systems(obj):
-            extra |= {
-                name: RowChoice(
-                    systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the words."
-                )
-                for name in ("x", "y")
-            }
-        return super().get_formset(request, obj, form=type("QuestionForm", (self.form,), extra), **kwargs)
-
-
-class SectionForm(WithSettings):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        if self.instance.pk and "shown_arms" in self.fields:
-            self.initial["shown_arms"] = [row.arm_id for row in self.instance.section_arms.all()]
-
-    def clean_m(self):
-        m = self.cleaned_data["m"]
-        protocol = REGISTRY.get(self.instance.protocol)
-        if protocol and not protocol.has_items and m:
-            raise forms.ValidationError("This protocol shows no items: m is 0.")
-        return m
-
-    def clean_position(self):
-        position = self.cleaned_data["position"]
-        others = Section.objects.filter(study=self.instance.study_id, position=position).exclude(pk=self.instance.pk)
-        if others.exists():
-            raise forms.ValidationError("Another section stands there. Give the order on the study's page.")
-        return position
-
-    def _save_m2m(self):
-        super()._save_m2m()
-        if "shown_arms" in self.changed_data:
-            self.instance.arms.set(self.cleaned_data["shown_arms"])
-
-
-class AddSectionForm(CleanWords, forms.ModelForm):
-    """The choice of the protocol, before anything else can be asked."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.fields["protocol"].widget = forms.RadioSelect(choices=self.fields["protocol"].choices[1:])
-
-    def save(self, commit=True):
-        section = self.instance
-        protocol = REGISTRY[section.protocol]
-        section.settings = {}
-        section.settings = protocol.stored_settings(section)
-        if not protocol.has_items:
-            section.m = 0
-        last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]
-        section.position = (last or 0) + 1
-        return super().save(commit)
-
-    def _save_m2m(self):
-        super()._save_m2m()
-        Question.objects.bulk_create(
-            Question(section=self.instance, position=n, **columns)
-            for n, columns in enumerate(REGISTRY[self.instance.protocol].questions, 1)
-        )
-
-
-class PenForm(CleanWords, forms.Form):
-    """What to write: which pairs, with which words."""
-
-    which = forms.ChoiceField(choices=list(questions.CHOICES.items()), label="pairs")
-    order = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}), required=False, label="order of the systems",
-        help_text="Their names, one a line; who is not named follows. Empty: by name.",
-    )  # fmt: skip
-    text = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}), label="words", help_text="{x} and {y} become the letters."
-    )
-    criterion = forms.CharField(max_length=50, required=False)
-    both = forms.BooleanField(required=False, label="both directions of each pair")
-    plans = forms.BooleanField(required=False, initial=True, label="plan the missing comparisons too")
-
-    def __init__(self, study, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.study = study
-
-    def clean_order(self):
-        if unknown := unknown_names(self.study, self.cleaned_data["order"]):
-            raise forms.ValidationError(f"No system of the study is called {unknown[0]}.")
-        return self.cleaned_data["order"]
-
-    def clean_text(self):
-        text = self.cleaned_data["text"]
-        if "{x}" not in text or "{y}" not in text:
-            raise forms.ValidationError("The words must contain {x} and {y}, where the letters go.")
-        return text
+from .access import Scoped, changed_in, may
+from .forms.fields import RowChoice, RowChoices
+from .forms.settings import settings_fields, with_settings
+from .inlines.questions import Questions
+from .section_forms import AddSectionForm, PenForm, SectionForm
 
 
 @admin.register(Section)
@@ -418,12 +229,6 @@ def _written(asked: int, planned: int) -> str:
     if not asked and not planned:
         return "Nothing was missing: every question and comparison of these pairs is there."
     return f"Written: {asked} question{'' if asked == 1 else 's'}, {planned} comparison{'' if planned == 1 else 's'}."
-
-
-def _names_systems(section) -> bool:
-    """Whether a section's questions have a place for two systems; one that names them where it must not is to be mended."""
-    protocol = REGISTRY.get(section.protocol) if section is not None else None
-    return protocol is None or protocol.names_systems or section.questions.exclude(x=None).exists()
 
 
 def _m_in_words(protocol) -> dict[str, dict[str, str]]:

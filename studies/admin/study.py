@@ -21,7 +21,8 @@ from . import acts, field_labels, life, stale, study_page
 from .access import Scoped, changed_in, may
 from .forms.fields import MarkdownArea
 from .forms.words import CleanWords
-from .inlines import INLINES, Members
+from .inlines import INLINES
+from .inlines.members import Members
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
 RESEARCHER = ("title", "seed")

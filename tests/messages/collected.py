@@ -17,7 +17,7 @@ from tests import ROOT
 AREAS = {
     "checklist": ("studies/design/**/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py"),
     "pages": (
-        "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
+        "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/**/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
         "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (

@@ -1,0 +1,88 @@
+"""The planned comparisons of a study stand on its page."""
+
+from django import forms
+
+from studies.models import Contrast, Section
+from studies.protocols import REGISTRY
+
+from .. import field_labels
+from ..forms.fields import RowChoice
+from ..forms.words import CleanWords
+from .rows import LabelledDeletion, Rows, Traded
+
+
+class ContrastForm(CleanWords, forms.ModelForm):
+    Meta = field_labels.meta("contrast")
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        x, y = cleaned.get("x"), cleaned.get("y")
+        first, second = cleaned.get("x_condition"), cleaned.get("y_condition")
+        if bool(x) != bool(y):
+            self.add_error("y" if x else "x", "A comparison names two systems.")
+        elif x and x == y:
+            self.add_error("y", "A system is not compared with itself.")
+        if bool(first) != bool(second):
+            self.add_error("y_condition" if first else "x_condition", "A comparison names two conditions.")
+        elif first and first == second:
+            self.add_error("y_condition", "A condition is not compared with itself.")
+        if x and first:
+            self.add_error("x_condition", "Name two systems or two conditions, not both.")
+        if cleaned.get("margin") == 0:
+            self.add_error("margin", "A margin is above 0; leave it empty for none.")
+        return cleaned
+
+    @property
+    def identity(self):
+        """What makes it the same comparison, also reversed."""
+        c = self.cleaned_data
+        pair = {c.get("x"), c.get("y")} - {None} or {c.get("x_condition"), c.get("y_condition")} - {"", None}
+        return frozenset(pair), c.get("section"), c.get("estimand"), c.get("criterion")
+
+
+class ContrastFormSet(Traded, LabelledDeletion):
+    marked = "criterion"
+
+    def clean(self):
+        super().clean()
+        seen = set()
+        for form in self.forms:
+            if form.errors or not form.has_changed() and not form.instance.pk or form.cleaned_data.get("DELETE"):
+                continue
+            if form.identity in seen:
+                form.add_error("y", "This comparison stands twice (a reversed one is the same).")
+            seen.add(form.identity)
+
+
+class Contrasts(Rows):
+    model = Contrast
+    fields = (
+        "x", "expected", "y", "role", "criterion", "section", "estimand", "margin", "level", "family", "x_condition", "y_condition",
+    )  # fmt: skip
+    form_class = ContrastForm
+    formset = ContrastFormSet
+    verbose_name = "planned comparison"
+    verbose_name_plural = "planned comparisons"
+    classes = ("wide-table",)
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).select_related("x", "y", "section")
+
+    def extra_fields(self, study):
+        saved = study is not None and study.pk
+        systems = {row.pk: row for row in study.systems.order_by("name")} if saved else {}
+        sections = {row.pk: row for row in study.sections.order_by("position")} if saved else {}
+        live = [s for s in sections.values() if s.purpose == Section.Purpose.LIVE and s.protocol in REGISTRY]
+        estimands = {
+            key: words for section in live for key, words in REGISTRY[section.protocol].estimands(section).items()
+        }
+        return {
+            "x": RowChoice(systems, empty="x", required=False, label="x"),
+            "y": RowChoice(systems, empty="y", required=False, label="y"),
+            "section": RowChoice(sections, empty="all that can", required=False, label="Section"),
+            "estimand": forms.ChoiceField(
+                choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
+                required=False,
+                label=field_labels.LABELS["contrast"]["estimand"],
+            ),
+        }

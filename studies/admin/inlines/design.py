@@ -1,0 +1,151 @@
+"""The systems, arms, sections and exclusion rules of a study stand on its page."""
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+from django.utils.html import format_html
+
+from studies.models import Arm, ExclusionRule, Section, System, rules
+from studies.protocols import REGISTRY
+
+from .. import field_labels
+from ..forms.fields import RowChoices
+from ..forms.settings import SettingsCell, SettingsWidget
+from ..forms.words import CleanWords
+from .rows import LabelledDeletion, Named, Ordered, OrderedRows, Rows, Traded
+
+
+class SystemForm(CleanWords, forms.ModelForm):
+    pass
+
+
+class Systems(Rows):
+    model = System
+    fields = ("name", "is_human", "reference")
+    form_class = SystemForm
+    formset = Named
+
+
+class ArmForm(CleanWords, forms.ModelForm):
+    Meta = field_labels.meta("arm")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "shown_systems" in self.fields:
+            self.initial["shown_systems"] = [row.system_id for row in self.instance.arm_systems.all()]
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        if "shown_systems" in self.changed_data:
+            self.instance.systems.set(self.cleaned_data["shown_systems"])
+
+
+class ArmFormSet(Named):
+    def clean(self):
+        super().clean()
+        if self.instance.pk and not any(
+            form for form in self.forms
+            if getattr(form, "cleaned_data", None) and not form.cleaned_data.get("DELETE")
+        ):  # fmt: skip
+            raise ValidationError("A study has at least one arm; with one, everybody does the same.")
+
+
+class Arms(Rows):
+    model = Arm
+    fields = ("name", "condition", "shown_systems", "domain", "wanted", "reward", "minutes", "instructions")
+    form_class = ArmForm
+    formset = ArmFormSet
+    verbose_name_plural = "arms (between-subject cells)"
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).prefetch_related("arm_systems__system")
+
+    @admin.display(description="systems")
+    def shown_systems(self, arm):
+        return ", ".join(row.system.name for row in arm.arm_systems.all()) or "all"
+
+    def extra_fields(self, study):
+        systems = {row.pk: row for row in study.systems.order_by("name")} if study and study.pk else {}
+        return {
+            "shown_systems": RowChoices(systems, label="systems", help_text="None ticked: all."),
+            "instructions": forms.CharField(
+                required=False,
+                widget=forms.Textarea(attrs={"rows": 2, "cols": 26}),
+                help_text="Replaces the study's instructions for this arm. Markdown.",
+            ),
+        }
+
+
+class Sections(Rows):
+    model = Section
+    fields = ("position", "protocol_words", "purpose", "m", "asked", "open_it")
+    readonly_fields = ("protocol_words", "asked", "open_it")
+    formset = OrderedRows
+    form_class = SystemForm
+    verbose_name_plural = "sections, in the order in which they are met"
+
+    def get_formset(self, request, obj=None, **kwargs):
+        return super().get_formset(request, obj, labels=field_labels.LABELS["section"], **kwargs)
+
+    def has_add_permission(self, request, obj=None):
+        return False  # a section begins with its protocol, on a page of its own
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).prefetch_related("questions")
+
+    @admin.display(description="protocol")
+    def protocol_words(self, section):
+        protocol = REGISTRY.get(section.protocol)
+        return protocol.label if protocol else f"{section.protocol} (not installed)"
+
+    @admin.display(description="questions")
+    def asked(self, section):
+        return len(section.questions.all())
+
+    @admin.display(description="")
+    def open_it(self, section):
+        url = reverse("admin:studies_section_change", args=[section.pk])
+        return format_html('<a href="{}">Open section {}</a>', url, section.position)
+
+
+class RuleForm(SettingsCell):
+    Meta = field_labels.meta("rule")
+
+    parameters = forms.Field(
+        required=False, label="Settings", widget=SettingsWidget, help_text="Asked for once the rule is saved."
+    )
+
+    def settings_form_of(self, instance):
+        rule = rules.REGISTRY.get(instance.rule)
+        return rule.settings_form if rule else None
+
+
+class RuleFormSet(Traded, Ordered, LabelledDeletion):
+    marked = "rule"
+
+    def clean(self):
+        super().clean()
+        kept = [f for f in self.forms if getattr(f, "cleaned_data", None) and not f.cleaned_data.get("DELETE")]
+        seen = set()
+        for form in kept:
+            if (rule := form.cleaned_data.get("rule")) in seen:
+                form.add_error("rule", "This rule stands twice.")
+            seen.add(rule)
+
+
+class ExclusionRules(Rows):
+    model = ExclusionRule
+    fields = ("position", "rule", "role", "parameters")
+    form_class = RuleForm
+    formset = RuleFormSet
+    verbose_name_plural = "exclusion rules, declared before the first answer"
+
+    @admin.display(description="settings")
+    def parameters(self, row):
+        """What holds: what was declared, else the rule's own default."""
+        rule = rules.REGISTRY.get(row.rule)
+        fields = rule.settings_form().fields if rule and rule.settings_form else {}
+        held = {name: field.initial for name, field in fields.items()} | row.settings
+        named = {name: field.label or name.replace("_", " ") for name, field in fields.items()}
+        return ", ".join(f"{named.get(name, name)} = {value}" for name, value in held.items()) or "none"

@@ -1,0 +1,66 @@
+"""The people who may see or change a study stand on its page, each with a role."""
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+
+from studies import access
+from studies.access import Action
+from studies.models import StudyMember
+
+from .rows import LabelledDeletion, Rows
+
+
+class MemberForm(forms.ModelForm):
+    username = forms.CharField(max_length=150, help_text="Of a colleague who may log in.")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["username"].disabled = True
+            self.initial["username"] = self.instance.user.get_username()
+
+    def clean_username(self):
+        if self.instance.pk:
+            return self.cleaned_data["username"]
+        model = get_user_model()
+        try:
+            lookup = {model.USERNAME_FIELD: self.cleaned_data["username"]}
+            self.instance.user = model.objects.get(**lookup, is_active=True)
+        except model.DoesNotExist:
+            raise ValidationError("Nobody with this name may log in here.") from None
+        return self.cleaned_data["username"]
+
+
+class MemberFormSet(LabelledDeletion):
+    def clean(self):
+        super().clean()
+        if any(form.errors for form in self.forms):
+            return
+        kept = [form for form in self.forms if form.instance.user_id and not form.cleaned_data.get("DELETE")]
+        users = [form.instance.user_id for form in kept]
+        if len(users) > len(set(users)):
+            raise ValidationError("A colleague stands here twice.")
+        if self.instance.pk and not any(form.cleaned_data["role"] in access.OWNERS for form in kept):
+            raise ValidationError("A study needs at least one owner.")
+
+
+class Members(Rows):
+    model = StudyMember
+    fields = ("username", "role")
+    form_class = MemberForm
+    formset = MemberFormSet
+    is_design = False
+    action = Action.SHARE
+    verbose_name = "person"
+    verbose_name_plural = "people who may see or change this study"
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).select_related("user")
+
+    # Methods named as a form's own fields say them where they can only be looked at.
+
+    @admin.display(description="user name")
+    def username(self, member):
+        return member.user.get_username()

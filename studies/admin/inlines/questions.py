@@ -1,0 +1,123 @@
+"""The questions of a section stand on the section's page, each with the fields of its scale."""
+
+from copy import deepcopy
+
+from django import forms
+from django.contrib import admin
+
+from studies.models import Question
+from studies.protocols import REGISTRY
+
+from .. import field_labels
+from ..access import InlineRoles
+from ..forms.fields import Options, RowChoice
+from ..forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
+from ..forms.words import other_with
+from .rows import LabelledDeletion, MoreRows, Ordered, Traded
+
+
+class QuestionForm(ScaleForm):
+    Meta = field_labels.meta("question")
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        x, y = cleaned.get("x"), cleaned.get("y")
+        if bool(x) != bool(y):
+            self.add_error("y" if x else "x", "A question names two systems or none.")
+        elif x and x == y:
+            self.add_error("y", "A system is not compared with itself.")
+        return cleaned
+
+
+class QuestionRows(Traded, Ordered, LabelledDeletion):
+    marked = "key"
+
+    def clean(self):
+        super().clean()
+        seen: list[str] = []
+        for form in self.forms:
+            key = (getattr(form, "cleaned_data", None) or {}).get("key")
+            if not key or form.cleaned_data.get("DELETE"):
+                continue
+            if other := other_with(key, seen):
+                form.add_error("key", f"Another question of this section has the key “{other}”.")
+            seen.append(key)
+
+
+class Questions(MoreRows, InlineRoles, admin.StackedInline):
+    model = Question
+    form = QuestionForm
+    formset = QuestionRows
+    fieldsets = (
+        (None, {"fields": (("position", "key", "criterion"), "text", ("x", "y"), "scale_kind")}),
+        (
+            "Its points, ends or answers",
+            {
+                "fields": (
+                    ("scale_minimum", "scale_maximum"), ("scale_low", "scale_middle", "scale_high"), "scale_labels",
+                    "scale_is_best_first", "scale_options", ("scale_minimum_length", "scale_maximum_length", "scale_is_long"),
+                ),
+                "classes": ["scale-parts"],
+            },
+        ),
+        ("More", {"fields": ("required", "skip_reasons", "help"), "classes": ["collapse"]}),
+    )  # fmt: skip
+
+    def get_queryset(self, request):
+        return super().get_queryset(request).select_related("x", "y")
+
+    def get_fieldsets(self, request, obj=None):
+        if self.has_change_permission(request, obj):
+            if _names_systems(obj):
+                return self.fieldsets
+            (title, first), *others = self.fieldsets
+            return ((title, first | {"fields": tuple(each for each in first["fields"] if each != ("x", "y"))}), *others)
+        return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "asked_as", "required", "help")}),)
+
+    def get_readonly_fields(self, request, obj=None):
+        return () if self.has_change_permission(request, obj) else ("asked_as",)
+
+    @admin.display(description="asked as")
+    def asked_as(self, question):
+        return scale_in_words(question.scale)
+
+    def get_formset(self, request, obj=None, **kwargs):
+        saved = obj is not None and obj.pk
+        systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
+        kind = deepcopy(SCALE_FIELDS["kind"])
+        protocol = REGISTRY.get(obj.protocol) if saved else None
+        kind.initial = protocol.question_kind if protocol else None
+        extra = {
+            "scale_kind": kind,
+            "skip_reasons": Options(
+                may_screen=False,
+                rows=2,
+                required=False,
+                label="ways not to answer",
+                help_text="One a line: key | label, such as “cannot_judge | I cannot judge this”. Empty: none is offered.",
+            ),
+            "text": forms.CharField(
+                label="Question",
+                widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
+                help_text=protocol.letters_in_words if protocol else "",
+            ),
+            "help": forms.CharField(
+                required=False,
+                widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
+                help_text="Stands under the question. Markdown.",
+            ),
+        }
+        if _names_systems(obj):
+            extra |= {
+                name: RowChoice(
+                    systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the words."
+                )
+                for name in ("x", "y")
+            }
+        return super().get_formset(request, obj, form=type("QuestionForm", (self.form,), extra), **kwargs)
+
+
+def _names_systems(section) -> bool:
+    """Whether a section's questions have a place for two systems; one that names them where it must not is to be mended."""
+    protocol = REGISTRY.get(section.protocol) if section is not None else None
+    return protocol is None or protocol.names_systems or section.questions.exclude(x=None).exists()

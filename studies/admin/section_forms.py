@@ -1,0 +1,95 @@
+"""Forms of a section: the choice of its protocol, its settings, and the pen that writes its questions."""
+
+from django import forms
+from django.db.models import Max
+
+from studies.protocols.base.pairs import unknown_names
+from studies.services import questions
+
+from ..models import Question, Section
+from ..protocols import REGISTRY
+from .forms.settings import WithSettings
+from .forms.words import CleanWords
+
+
+class SectionForm(WithSettings):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "shown_arms" in self.fields:
+            self.initial["shown_arms"] = [row.arm_id for row in self.instance.section_arms.all()]
+
+    def clean_m(self):
+        m = self.cleaned_data["m"]
+        protocol = REGISTRY.get(self.instance.protocol)
+        if protocol and not protocol.has_items and m:
+            raise forms.ValidationError("This protocol shows no items: m is 0.")
+        return m
+
+    def clean_position(self):
+        position = self.cleaned_data["position"]
+        others = Section.objects.filter(study=self.instance.study_id, position=position).exclude(pk=self.instance.pk)
+        if others.exists():
+            raise forms.ValidationError("Another section stands there. Give the order on the study's page.")
+        return position
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        if "shown_arms" in self.changed_data:
+            self.instance.arms.set(self.cleaned_data["shown_arms"])
+
+
+class AddSectionForm(CleanWords, forms.ModelForm):
+    """The choice of the protocol, before anything else can be asked."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["protocol"].widget = forms.RadioSelect(choices=self.fields["protocol"].choices[1:])
+
+    def save(self, commit=True):
+        section = self.instance
+        protocol = REGISTRY[section.protocol]
+        section.settings = {}
+        section.settings = protocol.stored_settings(section)
+        if not protocol.has_items:
+            section.m = 0
+        last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]
+        section.position = (last or 0) + 1
+        return super().save(commit)
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        Question.objects.bulk_create(
+            Question(section=self.instance, position=n, **columns)
+            for n, columns in enumerate(REGISTRY[self.instance.protocol].questions, 1)
+        )
+
+
+class PenForm(CleanWords, forms.Form):
+    """What to write: which pairs, with which words."""
+
+    which = forms.ChoiceField(choices=list(questions.CHOICES.items()), label="pairs")
+    order = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}), required=False, label="order of the systems",
+        help_text="Their names, one a line; who is not named follows. Empty: by name.",
+    )  # fmt: skip
+    text = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}), label="words", help_text="{x} and {y} become the letters."
+    )
+    criterion = forms.CharField(max_length=50, required=False)
+    both = forms.BooleanField(required=False, label="both directions of each pair")
+    plans = forms.BooleanField(required=False, initial=True, label="plan the missing comparisons too")
+
+    def __init__(self, study, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.study = study
+
+    def clean_order(self):
+        if unknown := unknown_names(self.study, self.cleaned_data["order"]):
+            raise forms.ValidationError(f"No system of the study is called {unknown[0]}.")
+        return self.cleaned_data["order"]
+
+    def clean_text(self):
+        text = self.cleaned_data["text"]
+        if "{x}" not in text or "{y}" not in text:
+            raise forms.ValidationError("The words must contain {x} and {y}, where the letters go.")
+        return text
