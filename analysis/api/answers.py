@@ -10,7 +10,8 @@ from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.codings import CODINGS, codings_of, keyed_rows
-from analysis.data.flat import Selection, assignment_name, problems_in
+from analysis.data.flat.answers import problems_in
+from analysis.data.flat.selection import Selection, assignment_name
 from annotators import models as answers
 from annotators.places.exclude import exclude, reverse_exclusion
 from studies.access import Action

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
-from analysis.data.flat import COUNTED, Selection
+from analysis.data.flat.selection import COUNTED, Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 from studies.services import jobs

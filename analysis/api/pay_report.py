@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analysis.data.flat import assignment_name
+from analysis.data.flat.selection import assignment_name
 from annotators.models import Payment
 from annotators.pay.hourly import ArmPay, arms_of
 from annotators.pay.money import money_of

@@ -12,7 +12,7 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
-from analysis.data.flat import COUNTED
+from analysis.data.flat.selection import COUNTED
 from annotators.models import Assignment
 from studies.stimuli.texts import TextRefused, clean_text
 

@@ -8,7 +8,7 @@ from django.http import FileResponse, Http404
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
-from analysis.data.flat import COUNTED
+from analysis.data.flat.selection import COUNTED
 from analysis.report.parameters import BadParameters
 from analysis.report.runs import request_analysis
 from annotators import models as answers

@@ -6,7 +6,7 @@ from django.db import models
 from rest_framework import serializers
 
 from analysis.data.codings import CODINGS
-from analysis.data.flat import ASSIGNMENTS, RESPONSES, Column
+from analysis.data.flat.columns import ASSIGNMENTS, RESPONSES, Column
 from analysis.models import AnalysisRun
 from annotators.places.exclude import REASONS
 from studies.design.definition import STUDY_FIELDS

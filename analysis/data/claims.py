@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment, Response
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
-from .flat import pseudonym
+from .flat.selection import pseudonym
 from .frames import checked_origins
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from analysis.coding.models import Coding, CodingSample, CodingSeat
 from studies.models import Arm, Study
 
-from .flat import Column, Selection, assignment_name, pseudonym, written
+from .flat.cells import written
+from .flat.columns import Column
+from .flat.selection import Selection, assignment_name, pseudonym
 
 CODINGS = (
     Column("sample", "integer", "The number of the sample in the study."),

@@ -12,7 +12,7 @@ from studies.protocols.base.scales import read_scale
 
 from .codings import samples_of
 from .exports import TABLES
-from .flat import Column
+from .flat.columns import Column
 
 SCHEMA = "heval.codebook/1"
 

@@ -23,24 +23,11 @@ from annotators.models import Assignment, Response
 from studies.stimuli.spreadsheet import guarded
 
 from .codings import CODINGS, coding_rows, codings_of
-from .flat import (
-    ANSWER,
-    ASSIGNMENTS,
-    PAGE,
-    RESPONSES,
-    WHO,
-    Column,
-    Seat,
-    Selection,
-    answers,
-    answers_of,
-    compiled,
-    moment,
-    problems_in,
-    raw_rows,
-    seats,
-    seats_of,
-)
+from .flat.answers import answers, answers_of, problems_in
+from .flat.cells import compiled, moment, raw_rows
+from .flat.columns import ANSWER, ASSIGNMENTS, PAGE, RESPONSES, WHO, Column
+from .flat.seats import Seat, seats, seats_of
+from .flat.selection import Selection
 from .shown_outputs import ITEMS, item_rows, items_of
 from .snapshot import AT_ONCE, snapshot
 

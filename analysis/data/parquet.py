@@ -17,7 +17,10 @@ from studies.services import jobs
 
 from .codings import coding_rows
 from .exports import TABLES, assignment_rows, count_of
-from .flat import Selection, answers, answers_of, compiled, moment, seats
+from .flat.answers import answers, answers_of
+from .flat.cells import compiled, moment
+from .flat.seats import seats
+from .flat.selection import Selection
 from .shown_outputs import item_rows
 from .snapshot import snapshot
 

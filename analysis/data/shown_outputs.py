@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 
 from studies.models import Exposure, Item
 
-from .flat import Column, Selection
+from .flat.columns import Column
+from .flat.selection import Selection
 
 ITEMS = (
     Column("item", "text", "The item, s<section>.<number>, as in the rows of answers."),

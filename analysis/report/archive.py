@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from analysis.data.codings import codings_of
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
 from analysis.data.exports import Stream, Tally, csv_blocks, jsonl_blocks
-from analysis.data.flat import COUNTED, Selection
+from analysis.data.flat.selection import COUNTED, Selection
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import snapshot
 from analysis.models import AnalysisRun, Figure

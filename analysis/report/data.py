@@ -9,7 +9,7 @@ from django.db.models import Count
 from analysis.coding.samples import Sample, read_samples
 from analysis.data.claims import Claims, claims_of
 from analysis.data.codings import codings_sha256
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.data.frames import assignments_frame, data_sha256, responses_frame
 from analysis.data.material import material_of
 from analysis.exclusions.applied import Applied, apply_rules

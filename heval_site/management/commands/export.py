@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.api.permissions import NEVER_OUTCOMES
 from analysis.data.data_dictionary import codebook_markdown
 from analysis.data.exports import BLOCKS, OUTCOMES, TABLES, Tally
-from analysis.data.flat import COUNTED, Selection, problems_in
+from analysis.data.flat.answers import problems_in
+from analysis.data.flat.selection import COUNTED, Selection
 from analysis.data.parquet import NotInstalled, write_parquet
 from analysis.data.snapshot import snapshot
 from analysis.report.archive import archive_blocks

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
-from analysis.data.flat import assignment_name
+from analysis.data.flat.selection import assignment_name
 from analysis.models import ApiToken
 from annotators.models import Exclusion
 from studies.models import AuditEvent, Job, Output, Study, StudyMember, audit

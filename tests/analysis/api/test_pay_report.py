@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.flat import assignment_name
+from analysis.data.flat.selection import assignment_name
 from annotators.models import Payment
 from annotators.models.identity import keep_identity
 from annotators.pay import ledger

@@ -15,7 +15,7 @@ from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
 from analysis.data.exports import csv_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.codings import blocks
 from annotators.participation.withdraw import withdraw
 from studies.models import Study, StudyMember

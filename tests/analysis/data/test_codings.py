@@ -11,7 +11,7 @@ from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.data.codings import CODINGS, codings_sha256
 from analysis.data.exports import csv_blocks, jsonl_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.archive import write_archive
 from analysis.report.build import build_report
 from annotators.participation.withdraw import withdraw

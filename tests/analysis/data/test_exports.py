@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
-from analysis.data import exports, flat
+from analysis.data import exports
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
 from analysis.data.exports import BLOCKS, TABLES
-from analysis.data.flat import Selection
+from analysis.data.flat import seats
+from analysis.data.flat.answers import answers
+from analysis.data.flat.cells import raw_rows, written
+from analysis.data.flat.selection import Selection, pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
 from studies.models.guards import erasing
@@ -116,7 +119,7 @@ def test_every_stored_answer_comes_back_as_it_was_stored(study):
         )  # fmt: skip
         assert row["system"] == (response.exposure and response.exposure.output.system.name)
         assert row["batch"] == response.assignment.batch.number
-        assert row["annotator"] == flat.pseudonym(study, response.assignment.annotator.code)
+        assert row["annotator"] == pseudonym(study, response.assignment.annotator.code)
 
 
 def test_a_decimal_is_written_with_the_digits_it_has(study):
@@ -226,7 +229,7 @@ def test_two_exports_have_the_same_bytes(study):
 
 def test_rows_cross_the_borders_between_chunks_unharmed(study, monkeypatch):
     whole = export("responses", "csv", Selection(study)), export("assignments", "jsonl", Selection(study))
-    monkeypatch.setattr(flat, "ASSIGNMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(seats, "ASSIGNMENTS_AT_ONCE", 2)
     monkeypatch.setattr(exports, "LINES_AT_ONCE", 2)
     assert (export("responses", "csv", Selection(study)), export("assignments", "jsonl", Selection(study))) == whole
 
@@ -366,7 +369,7 @@ def test_a_scale_that_cannot_be_read_is_named_in_the_codebook(study):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_stream_sees_one_moment_whatever_is_written_meanwhile(monkeypatch):
-    monkeypatch.setattr(flat, "ASSIGNMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(seats, "ASSIGNMENTS_AT_ONCE", 1)
     monkeypatch.setattr(exports, "LINES_AT_ONCE", 1)
     study = spa_study(user("owner"))
     for n in range(3):
@@ -462,7 +465,7 @@ def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
     by_copy = [export("responses", form, Selection(study)) for form in BLOCKS]
 
     def in_python(form, responses):
-        for assignment, received, *rest in flat.raw_rows(flat.answers(responses, guarded=form.is_guarded)):
+        for assignment, received, *rest in raw_rows(answers(responses, guarded=form.is_guarded)):
             cells = tuple(exports.plain(cell) for cell in rest)
             yield assignment, str(received), form.rest([cells])[0]
 
@@ -499,7 +502,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
         for name in read.column_names:
             cells = read[name].to_pylist()
             if next(c.type for c in TABLES[table] if c.name == name) == "time":
-                cells = [flat.written(cell) for cell in cells]
+                cells = [written(cell) for cell in cells]
                 assert [c and c[:19] for c in cells] == [r[name] and r[name][:19] for r in rows]
             else:
                 assert cells == [row[name] for row in rows], name

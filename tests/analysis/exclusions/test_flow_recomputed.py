@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.attrition import EXCLUDED, LEFT, attrition
 from analysis.report.build import build_report
 from annotators.models import Assignment

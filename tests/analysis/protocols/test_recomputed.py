@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
 from annotators.places.exclude import exclude
 from studies.models import Contrast, Question, Study

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.data.claims import claims_of
 from analysis.data.exports import csv_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
 from analysis.report.watch import watched
 from annotators.places import settle

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from analysis.data.exports import BLOCKS
-from analysis.data.flat import Selection, assignment_name
+from analysis.data.flat.selection import Selection, assignment_name
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
 from studies.models import Study

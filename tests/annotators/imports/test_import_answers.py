@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
 from analysis.report.parameters import default_origins
 from annotators.imports import Options, import_answers

@@ -8,7 +8,8 @@ from django.test import Client
 
 from analysis.data.data_dictionary import codebook_of
 from analysis.data.exports import jsonl_blocks
-from analysis.data.flat import Selection, seats
+from analysis.data.flat.seats import seats
+from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import Conflict, record_page, standing_of

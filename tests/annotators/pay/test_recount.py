@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis import tasks as analysis_tasks
-from analysis.data.flat import assignment_name
+from analysis.data.flat.selection import assignment_name
 from annotators.models import (
     Annotator,
     Assignment,

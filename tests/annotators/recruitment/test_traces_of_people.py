@@ -27,7 +27,7 @@ from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.data import exports
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.archive import write_archive
 from analysis.report.runs import run_analysis

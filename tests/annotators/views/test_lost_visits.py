@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from analysis.data.flat import seats_of
+from analysis.data.flat.seats import seats_of
 from annotators.models import Assignment, PageVisit, Response
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment, spa_study

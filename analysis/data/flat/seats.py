@@ -1,0 +1,114 @@
+"""What an assignment and its pages say is read and formatted once, for all rows of its answers."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from annotators.models import Assignment, Exclusion, PageVisit
+from studies.models import Study
+
+from .cells import moment, raw_rows, written
+from .selection import Selection, assignment_name, pseudonym
+
+ASSIGNMENTS_AT_ONCE = 1000
+
+
+@dataclass(slots=True)
+class Seat:
+    """An assignment of the selection: its cells, and its pages in the order in which they were recorded."""
+
+    pk: int
+    who: tuple
+    times: tuple
+    recorded: list[datetime]
+    pages: list[tuple]
+
+    def page_at(self, received: datetime | None) -> tuple:
+        """The page on which an answer was given: the last one recorded when the answer was stored."""
+        place = bisect_right(self.recorded, received) if received else 0
+        page, layout, shown, active, unseen = self.pages[place - 1] if place else (None,) * 5
+        return (page, layout, shown, written(received), active, unseen)
+
+
+_SEAT = (
+    "pk", "code", "annotator__code", "ordinal", "recruitment__channel", "batch__number", "batch__arm__name", "batch__arm__condition",
+    "origin", "trust", "design__version", "is_late", "released_reason",
+)  # fmt: skip
+_SEAT_TIMES = ("claimed_at", "consented_at", "started_at", "submitted_at", "released_at", "withdrawn_at")
+
+
+def _as_text(*names: str) -> list[Cast]:
+    """Times as text: the driver's own objects cost ten times what reading the text does, and a damaged one raises."""
+    return [Cast(name, TextField()) for name in names]
+
+
+def seats_of(study: Study, assignments: QuerySet) -> list[Seat]:
+    """The assignments with their pages and exclusions: three queries. They must be few (``ASSIGNMENTS_AT_ONCE``)."""
+    rows = raw_rows(assignments.order_by("pk").values_list(*_SEAT, *_as_text(*_SEAT_TIMES)))
+    ids = [row[0] for row in rows]
+    visits: dict[int, list] = {pk: [] for pk in ids}
+    recorded = PageVisit.objects.filter(assignment__in=ids, recorded_at__isnull=False).order_by("pk")
+    for pk, key, layout, shown, at, active, unseen in raw_rows(
+        recorded.values_list(
+            "assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds", "unseen"
+        )
+    ):
+        if time := moment(at):
+            seconds = active if isinstance(active, int) else None
+            visits[pk].append((time, (key, layout or None, written(moment(shown)), seconds, unseen or None)))
+    reasons: dict[int, list[str]] = {pk: [] for pk in ids}
+    standing = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
+        ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
+    )
+    for pk, reason in raw_rows(standing.order_by("pk").values_list("assignment_id", "reason")):
+        reasons[pk].append(reason)
+    return [_seat(study, row, sorted(visits[row[0]], key=lambda visit: visit[0]), reasons[row[0]]) for row in rows]
+
+
+def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
+    pk, code, annotator, ordinal, channel, batch, arm, condition, origin, trust, version, is_late, reason, *rest = row
+    claimed, consented, started, submitted, released, withdrawn = map(moment, rest)
+    who = (
+        assignment_name(code), None if withdrawn else pseudonym(study, _dashed(annotator)), ordinal, channel, batch, arm, condition,
+        origin, trust, version, submitted is not None, bool(is_late), withdrawn is not None, ";".join(reasons) or None,
+    )  # fmt: skip
+    is_timed = submitted and started and origin != Assignment.Origin.IMPORTED
+    seconds = round((submitted - started).total_seconds(), 3) if is_timed else None
+    active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
+    times = (
+        *(written(time) for time in (claimed, consented, started, submitted, released)), reason or None, written(withdrawn),
+        seconds, active, len(visits), _unseen(visits),
+    )  # fmt: skip
+    return Seat(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
+
+
+def _unseen(visits: list) -> str | None:
+    """The images that were not seen, each with its page."""
+    return ";".join(f"{page[0]}:{name}" for _, page in visits if page[4] for name in page[4].split(";")) or None
+
+
+def _dashed(code: Any) -> str:
+    """A uuid as text: SQLite keeps it without dashes."""
+    text = str(code)
+    return (
+        text
+        if "-" in text or len(text) != 32
+        else "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    )
+
+
+def seats(selection: Selection) -> Iterator[list[Seat]]:
+    """All assignments of the selection, some hundreds at a time, in stable order."""
+    last = 0
+    while True:
+        following = selection.assignments.filter(pk__gt=last).order_by("pk")
+        ids = list(following.values_list("pk", flat=True)[:ASSIGNMENTS_AT_ONCE])
+        if not ids:
+            return
+        yield seats_of(selection.study, Assignment.objects.filter(pk__in=ids))
+        last = ids[-1]
