@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from analysis.data.flat.selection import COUNTED
 from analysis.models import AnalysisRun, Figure
-from analysis.protocols.blocks import apa, tables
+from analysis.protocols.blocks import apa, figures, tables
 from annotators.models import Assignment
 from studies.access import Action, allowed, get_study
 from studies.models import Job, Study
@@ -165,7 +165,8 @@ def report(request, code, number):
     run = run_for(request, code, number)
     study, found = run.study, run.result
     shown = [shown_table(one) for one in found.get("tables", [])]
-    figures = {figure["name"]: figure | {"limits": None} for figure in found.get("figures", [])}
+    drawn = found.get("figures", [])
+    front = figures.in_front(drawn)
     withdrawn = Assignment.objects.filter(
         study=study, withdrawn_at__gt=run.at, origin__in=found["parameters"]["origins"]
     ).count()
@@ -179,8 +180,7 @@ def report(request, code, number):
         "first": [one for one in shown if one["place"] == "first"],
         "sure": [one for one in shown if one["place"] == "sure"],
         "more": [one for one in shown if one["place"] == "more"],
-        "figures": figures, "forest": figures.get("forest") or figures.get("ratings"),
-        "others": [figure for name, figure in figures.items() if name != ("forest" if "forest" in figures else "ratings")],
+        "front": front, "others": [figure for figure in drawn if figure is not front],
         "steps": [
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"] if step["n_excluded"] or step["role"] != "always"

@@ -1,12 +1,17 @@
 """Figures of a report as data: the rows of numbers that stand under each. ``analysis.report.plots`` draws them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .cells import ends
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
+
+
+# Figures that stand open in front of a report, by name; where there are several, the first of these.
+FOREST, RATINGS = "forest", "ratings"
+IN_FRONT = (FOREST, RATINGS)
 
 
 class Figure(TypedDict):
@@ -56,3 +61,9 @@ def point(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
         "low": low,
         "high": high,
     }
+
+
+def in_front(figures: Collection[Figure]) -> Figure | None:
+    """The figure of a report that stands open in front of its tables."""
+    by_name = {one["name"]: one for one in figures}
+    return next((by_name[name] for name in IN_FRONT if name in by_name), None)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
-from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.figures import RATINGS, Figure, figure, point
 from analysis.protocols.blocks.tables import Table, filled_cells, table
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _rating(above: "Estimate", apart: "Estimate", paper: "Estimate") -> dict[str
 def superiority(above: Sequence["Estimate"], level: float) -> Figure:
     several = len({contrast_of(one)["key"].partition(", section")[2] for one in above}) > 1
     return figure(
-        "ratings", "Chance of being rated higher", [point(one, label(one, several), "probability of superiority") for one in above],
+        RATINGS, "Chance of being rated higher", [point(one, label(one, several), "probability of superiority") for one in above],
         description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
         axis="P(x rated above y)", reference=0.5, limits=[0, 1],
     )  # fmt: skip

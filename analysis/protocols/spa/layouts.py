@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
-from analysis.protocols.blocks.figures import Figure, figure, point
+from analysis.protocols.blocks.figures import FOREST, Figure, figure, point
 from analysis.protocols.blocks.tables import Table, table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def forest(recommended: Sequence["Estimate"], paper: Iterable["Estimate"], sever
     rows += [point(one, label(one, several), "one order (paper)") for one in paper]
     order = {label(one, several): n for n, one in enumerate(recommended)}
     return figure(
-        "forest", "Stated chance that x is better than y", sorted(rows, key=lambda row: order[row["label"]]),
+        FOREST, "Stated chance that x is better than y", sorted(rows, key=lambda row: order[row["label"]]),
         description=f"Points are means over annotators, lines {100 * level:g} % confidence intervals; 50 % is no preference.",
         axis="P[x > y]", reference=0.5, limits=[0, 1],
     )  # fmt: skip
