@@ -11,7 +11,7 @@ from analysis.coding.sampling import draw_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
 from annotators.participation import recruiting
-from annotators.pay import ledger
+from annotators.pay import compensation, ledger
 from annotators.pay.verdicts import appeals, decide
 from annotators.places import exclude
 from annotators.recruitment import sample
@@ -235,6 +235,7 @@ ASKED = {
     "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),
     "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_all(w.door, [], by)),
     "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
+    "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate(w.door, [], by)),
     "order payments": (Action.PAY, settled, lambda w, by: ledger.order(w.door, (), Decimal(0), by)),
     "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by)),
     "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by)),

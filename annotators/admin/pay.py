@@ -8,22 +8,20 @@ from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.pay import files, hourly, keeping, ledger, money, promises
+from annotators.pay import compensation, files, hourly, keeping, ledger, money, promises
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync
-from annotators.recruitment.panels.reconcile import unseen, with_class
 from annotators.recruitment.panels.secrets import NoService, names_kept, service_of
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.access import may
 from studies.services.lifecycle import NotNow
 
-from ..models import PanelSubmission, Payment, Recruitment
+from ..models import Payment
 
 ROWS = 400
 LARGEST = 2 * 1024 * 1024
-UNSEEN = "The work was done and did not reach the panel."
 
 
 class BonusForm(forms.Form):
@@ -137,9 +135,7 @@ class PayPages:
         if "cancel" in request.POST:
             return f"{sum(ledger.cancel(recruitment, one, request.user) for one in sorted(ticked))} taken back."
         if "compensate" in request.POST:
-            rows = [row for row in _unsent(recruitment) if row.pk in ticked]
-            extras = [ledger.Extra(row.assignment, row.amount, UNSEEN) for row in rows]
-            return f"{ledger.add(recruitment, extras, Payment.Kind.COMPENSATION, request.user)} to be paid by hand."
+            return f"{compensation.compensate(recruitment, ticked, request.user)} to be paid by hand."
         raise NotNow("Nothing was asked for.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
@@ -147,7 +143,7 @@ class PayPages:
         due = (
             ledger.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
         )
-        unsent = _unsent(recruitment)
+        unsent = compensation.unsent(recruitment)[:ROWS]
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
         by_hand = list(all_by_hand[:ROWS])
         can: frozenset[str] = frozenset()
@@ -176,21 +172,6 @@ class PayPages:
             "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest), "missing": promises.missing(recruitment),
             "kept": keeping.kept_of(recruitment),
         }  # fmt: skip
-
-
-def _unsent(recruitment: Recruitment) -> list[Payment]:
-    """Rewards that the panel would pay by approving, of people who finished here and whose work it does not have."""
-    gone = [assignment.pk for assignment, _ in unseen(recruitment)]
-    left = with_class(recruitment).filter(
-        standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
-    )
-    gone += left.values_list("assignment", flat=True)
-    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.SENT).values("assignment")
-    rows = ledger.payments_of(recruitment).filter(
-        assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL
-    )
-    rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
-    return list(rows.select_related("assignment").order_by("pk")[:ROWS])
 
 
 def _more(rows: QuerySet[Payment], shown: list[Payment]) -> int:

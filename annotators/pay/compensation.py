@@ -1,0 +1,33 @@
+"""Work that was done and that the panel never saw is compensated: its reward is paid by hand."""
+
+from collections.abc import Collection
+
+from django.db.models import QuerySet
+
+from annotators.models import PanelSubmission, Payment, Recruitment
+from annotators.recruitment.panels.reconcile import unseen, with_class
+
+from . import ledger
+
+UNSEEN = "The work was done and did not reach the panel."
+
+
+def unsent(recruitment: Recruitment) -> QuerySet[Payment]:
+    """Rewards that the panel would pay by approving, of people who finished here and whose work it does not have."""
+    gone = [assignment.pk for assignment, _ in unseen(recruitment)]
+    left = with_class(recruitment).filter(
+        standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
+    )
+    gone += left.values_list("assignment", flat=True)
+    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.SENT).values("assignment")
+    rows = ledger.payments_of(recruitment).filter(
+        assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL
+    )
+    rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
+    return rows.select_related("assignment").order_by("pk")
+
+
+def compensate(recruitment: Recruitment, pks: Collection[int], by) -> int:
+    """Write down as due by hand those of the unsent rewards that are named. Gives how many; no other payment is touched."""
+    extras = [ledger.Extra(row.assignment, row.amount, UNSEEN) for row in unsent(recruitment).filter(pk__in=pks)]
+    return ledger.add(recruitment, extras, Payment.Kind.COMPENSATION, by)
