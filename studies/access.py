@@ -4,13 +4,14 @@ Administrators (superusers) may do everything in every study. Whoever may not lo
 token remains of them. A token never allows more than its user may.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404
 
@@ -217,9 +218,29 @@ def make_owner(study: Study, user) -> None:
         StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
 
 
-def note_roles(study: Study, by) -> None:
-    """Write down who has which role now, in the transaction that changed it."""
+def check_roles(roles: Sequence[tuple[int, str]]) -> None:
+    """Whether a study's people may have these roles: pairs of a user's id and a role. Raises ValidationError."""
+    people = [user for user, _ in roles]
+    if len(people) > len(set(people)):
+        raise ValidationError("A colleague stands here twice.")
+    if not any(role in OWNERS for _, role in roles):
+        raise ValidationError("A study needs at least one owner.")
+
+
+@transaction.atomic
+def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
+    """Give these people these roles, and nobody else any. Raises ValidationError as ``check_roles`` does."""
     check(by, Action.SHARE, study)
+    check_roles(roles)
+    Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+    there = {member.user_id: member for member in study.members.all()}
+    wanted = dict(roles)
+    study.members.exclude(user__in=wanted).delete()
+    for user, role in wanted.items():
+        member = there.get(user) or StudyMember(study=study, user_id=user)
+        if member.role != role or member.pk is None:
+            member.role = role
+            member.save()
     audit.note("change roles", study, by, roles={one.user.get_username(): one.role for one in members_of(study)})
 
 

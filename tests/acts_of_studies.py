@@ -131,6 +131,10 @@ def delete_practice(w, by):
     return practice.delete_practice(w.item, by)
 
 
+def share(w, by):
+    return access.set_roles(w.study, by, [(one.user_id, one.role) for one in access.members_of(w.study)])
+
+
 ACTS = {
     "studies/services/drafts:create": Act(
         Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
@@ -143,7 +147,7 @@ ACTS = {
     "studies/services/drafts:edited, a section deleted": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
     "studies/services/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
     "studies/services/drafts:edited, a practice item deleted": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
-    "studies/access:note_roles": Act(Action.SHARE, "change roles", launched, lambda w, by: access.note_roles(w.study, by), may_repeat=True),
+    "studies/access:set_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
     "studies/imports/bundle/reading:read_bundle": Act(
         Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
     ),

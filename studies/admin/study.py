@@ -302,13 +302,18 @@ class StudyAdmin(Scoped):
         elif obj.is_draft and form.has_changed():
             obj.save()
 
+    def save_formset(self, request, form, formset, change):
+        if formset.model is not Members.model:
+            super().save_formset(request, form, formset, change)
+            return
+        formset.save(commit=False)  # for Django's own words on what changed
+        if formset.has_changed():
+            access.set_roles(form.instance, request.user, formset.roles())
+
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
         study = form.instance
-        roles = [formset for formset in formsets if formset.model is Members.model]
-        if any(formset.has_changed() for formset in roles):
-            access.note_roles(study, request.user)
-        columns = changed_in(form, [formset for formset in formsets if formset not in roles])
+        columns = changed_in(form, [formset for formset in formsets if formset.model is not Members.model])
         if change and study.is_draft and columns:
             drafts.edited(study, request.user, columns=columns)
 

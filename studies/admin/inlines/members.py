@@ -38,12 +38,12 @@ class MemberFormSet(LabelledDeletion):
         super().clean()
         if any(form.errors for form in self.forms):
             return
+        access.check_roles(self.roles())
+
+    def roles(self) -> list[tuple[int, str]]:
+        """Who is to have which role, by user id."""
         kept = [form for form in self.forms if form.instance.user_id and not form.cleaned_data.get("DELETE")]
-        users = [form.instance.user_id for form in kept]
-        if len(users) > len(set(users)):
-            raise ValidationError("A colleague stands here twice.")
-        if self.instance.pk and not any(form.cleaned_data["role"] in access.OWNERS for form in kept):
-            raise ValidationError("A study needs at least one owner.")
+        return [(form.instance.user_id, form.cleaned_data["role"]) for form in kept]
 
 
 class Members(Rows):
