@@ -185,5 +185,6 @@ ASKED = {
     "request a launch": (Action.LAUNCH, draft, lambda w, by: lifecycle.request_launch(w.study, by)),
     "request an analysis": (Action.ANALYSE, launched, lambda w, by: request_analysis(w.study, by, {})),
     "try a draft": (Action.EDIT, draft, lambda w, by: try_out(w.study, by)),
+    "clear tries": (Action.EDIT, draft, lambda w, by: drafts.clear_tries(w.study.pk, by)),
     "throw tries away": (Action.EDIT, draft, lambda w, by: throw_away(w.study, by)),
 }

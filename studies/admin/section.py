@@ -7,7 +7,6 @@ from django.db import transaction
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
-from studies import signals
 from studies.services import drafts, questions
 from studies.services.lifecycle import NotNow
 
@@ -111,8 +110,8 @@ class SectionAdmin(Scoped):
         if request.method == "POST" and self.has_change_permission(request, section):
             with transaction.atomic():
                 stale.lock(section.study_id)
-                if any(name.endswith("-DELETE") for name in request.POST):
-                    signals.clearing_tries.send(Study, study=section.study)
+                if stale.deletes_rows(request, section.study):
+                    drafts.clear_tries(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
                     return conflict

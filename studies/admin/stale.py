@@ -33,6 +33,12 @@ def lock(study_id: int) -> None:
     Study.objects.select_for_update(no_key=True, of=("self",)).filter(pk=study_id).first()
 
 
+def deletes_rows(request, study: Study) -> bool:
+    """Whether a page that was sent deletes rows of a draft. Under the lock: the study may have been launched meanwhile."""
+    study.refresh_from_db(fields=["state"])
+    return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
+
+
 def conflict_page(request, site, *, opts, original, now: str, differing: list[tuple[str, object, str]]):
     """409: what was saved meanwhile beside what was typed, and both ways on."""
     data: QueryDict = request.POST.copy()

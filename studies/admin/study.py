@@ -9,7 +9,6 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
-from studies import signals
 from studies.models import audit
 from studies.services import drafts
 from studies.stimuli.markdown import rendered
@@ -222,9 +221,8 @@ class StudyAdmin(Scoped):
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
                 stale.lock(study.pk)
-                if study.is_draft and any(name.endswith("-DELETE") for name in request.POST):
-                    # What a researcher tried out hangs on what is being deleted.
-                    signals.clearing_tries.send(Study, study=study)
+                if stale.deletes_rows(request, study):
+                    drafts.clear_tries(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict
                 return super().changeform_view(request, object_id, form_url, extra)

@@ -59,6 +59,12 @@ def editing(study_id: int, by, *, clears_tries: bool = False) -> Iterator[Study]
         yield study
 
 
+def clear_tries(study_id: int, by) -> None:
+    """Delete what researchers tried out in a draft, before rows go on which it hangs."""
+    with editing(study_id, by, clears_tries=True):
+        pass
+
+
 def refuse_launched(study: Study) -> None:
     if not study.is_draft:
         raise NotNow("The study is launched: its design does not change. Clone it to change it.")
