@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from analysis.api import bulk
+from analysis.data.export_requests import request_export
 from analysis.report.runs import request_analysis
 from annotators.places.tries import throw_away, try_out
 from studies import access
@@ -184,6 +185,11 @@ ACTS = {
 ASKED = {
     "request a launch": (Action.LAUNCH, draft, lambda w, by: lifecycle.request_launch(w.study, by)),
     "request an analysis": (Action.ANALYSE, launched, lambda w, by: request_analysis(w.study, by, {})),
+    "request an export": (
+        Action.ANALYSE,
+        launched,
+        lambda w, by: request_export(w.study, by=by, table="items", format="parquet"),
+    ),
     "try a draft": (Action.EDIT, draft, lambda w, by: try_out(w.study, by)),
     "clear tries": (Action.EDIT, draft, lambda w, by: drafts.clear_tries(w.study.pk, by)),
     "throw tries away": (Action.EDIT, draft, lambda w, by: throw_away(w.study, by)),

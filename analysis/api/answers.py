@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from analysis.data import exports
+from analysis.data.blinding import check_outcomes
 from analysis.data.codings import CODINGS, codings_of, keyed_rows
 from analysis.data.flat.answers import problems_in
 from analysis.data.flat.selection import Selection, assignment_name
@@ -19,7 +20,6 @@ from studies.models import Study
 
 from . import serializers as shapes
 from .base import StudyView, documented, json_object, listed
-from .permissions import check_outcomes
 from .query import ORIGIN, WITHDRAWN, Parameter, page, paged, whole, words
 from .renderers import RowErrors, row_error
 

@@ -5,18 +5,18 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data import exports
+from analysis.data.blinding import check_outcomes
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.export_requests import BadOrigins, request_export, selection_for
 from analysis.data.flat.selection import COUNTED, Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
-from studies.services import jobs
-from studies.services.lifecycle import NotNow
 
 from . import serializers as shapes
 from .base import MEDIA_TYPES, StudyView, documented, download, json_object
-from .permissions import check_outcomes
 from .query import ORIGIN, RAW, WITHDRAWN, Parameter
-from .runs import checked_origins, started, token_for
+from .renderers import RowErrors, row_error
+from .runs import started, token_for
 
 
 class ExportView(StudyView):
@@ -25,9 +25,8 @@ class ExportView(StudyView):
     table = form = ""
 
     def selection(self) -> Selection:
-        if self.table in exports.OUTCOMES:
-            check_outcomes(self.study, self.values["origin"])
-        return Selection(self.study, *(self.values[name] for name in ("origin", "withdrawn") if name in self.values))
+        chosen = [self.values[name] for name in ("origin", "withdrawn") if name in self.values]
+        return selection_for(self.table, self.study, *chosen, by=self.request.user)
 
     def streamed(self) -> StreamingHttpResponse:
         blocks = exports.stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
@@ -94,18 +93,14 @@ class Exports(StudyView):
         status=202, tag="exports",
     )  # fmt: skip
     def post(self, request, code):
-        from analysis.data import parquet
-
         serializer = shapes.ExportRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
-        arguments = dict(serializer.validated_data)
-        arguments["origins"] = checked_origins(arguments) or list(COUNTED)
-        if arguments["table"] in exports.OUTCOMES:
-            check_outcomes(self.study, arguments["origins"])
-        if not parquet.is_installed():
-            raise NotNow(parquet.NOT_INSTALLED)
         token = token_for(request, self.study, "export")
-        return started(jobs.submit("export", study=self.study, by=request.user, request_token=token, **arguments))
+        try:
+            job = request_export(self.study, by=request.user, token=token, **serializer.validated_data)
+        except BadOrigins as bad:
+            raise RowErrors([row_error(None, "origins", str(bad))]) from None
+        return started(job)
 
 
 class Codebook(StudyView):

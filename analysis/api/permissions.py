@@ -1,18 +1,14 @@
-"""Who is let in over REST, how often, and never to the outcomes of a study that still collects. What a role may is in studies.access."""
+"""Who is let in over REST, and how often. What a role may is in studies.access, what is hidden in analysis.data.blinding."""
 
 import time
 
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
 from studies.access import check_scope
-from studies.models import Study
 from studies.services.limits import is_over
-
-NEVER_OUTCOMES = frozenset({"test", "robot"})
 
 
 class IsResearcher(BasePermission):
@@ -29,16 +25,6 @@ class IsResearcher(BasePermission):
 def token_of(request) -> ApiToken | None:
     """The token by which a program speaks; None in a browser's session."""
     return request.auth if isinstance(request.auth, ApiToken) else None
-
-
-def check_outcomes(study: Study, origins) -> None:
-    """Refuse answers by system while the study is blind."""
-    if not study.is_blind or set(origins) <= NEVER_OUTCOMES:
-        return
-    raise PermissionDenied(
-        "The study still collects: answers by system are hidden until it is closed or unblinded. "
-        "Assignments and progress can be read, and answers of origin test or robot."
-    )
 
 
 class TokenThrottle(BaseThrottle):

@@ -8,17 +8,16 @@ from django.http import FileResponse, Http404
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
+from analysis.data.blinding import check_outcomes
 from analysis.data.flat.selection import COUNTED
 from analysis.report.parameters import BadParameters
 from analysis.report.runs import request_analysis
-from annotators import models as answers
 from studies.access import Action
 from studies.models import Job, Study
 
 from ..models import AnalysisRun, Figure
 from . import serializers as shapes
 from .base import StudyView, documented, json_object, listed
-from .permissions import check_outcomes
 from .query import paged
 from .renderers import RowErrors, row_error
 
@@ -64,19 +63,6 @@ def _analysis(shape):
         return shape(run).data
 
     return shaped
-
-
-def checked_origins(arguments: dict[str, Any]) -> list[str]:
-    origins = arguments.get("origins", [])
-    if unknown := sorted(set(origins) - set(answers.Assignment.Origin.values)):
-        raise RowErrors(
-            [
-                row_error(
-                    None, "origins", f"{unknown[0][:20]!r} is none of {', '.join(answers.Assignment.Origin.values)}."
-                )
-            ]
-        )
-    return origins
 
 
 def token_for(request, study: Study, kind: str) -> str | None:

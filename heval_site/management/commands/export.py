@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis.api.permissions import NEVER_OUTCOMES
+from analysis.data.blinding import hides
 from analysis.data.data_dictionary import codebook_markdown
 from analysis.data.exports import BLOCKS, OUTCOMES, TABLES, Tally
 from analysis.data.flat.answers import problems_in
@@ -39,8 +39,7 @@ class Command(BaseCommand):
         found = study_named(study)
         origins = _origins(origin)
         shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOMES)
-        counted = set(COUNTED if format == "archive" else origins) - NEVER_OUTCOMES
-        if shows_outcomes and counted and found.is_blind and not unblind:
+        if shows_outcomes and not unblind and hides(found, COUNTED if format == "archive" else origins):
             raise CommandError(
                 "The study still collects: answers by system are hidden. --unblind shows them all the same."
             )

@@ -1,0 +1,46 @@
+"""Exports are asked for here: whose rows of a table, whether they may be shown now, and the job that makes a file."""
+
+from collections.abc import Sequence
+
+from annotators.models import Assignment
+from studies.access import Action, check
+from studies.models import Job, Study
+from studies.services import jobs
+from studies.services.lifecycle import NotNow
+
+from . import parquet
+from .blinding import check_outcomes
+from .exports import OUTCOMES
+from .flat.selection import COUNTED, Selection
+
+ORIGINS = Assignment.Origin.values
+
+
+class BadOrigins(ValueError):
+    """An origin that is none; the message names it."""
+
+
+def selection_for(
+    table: str, study: Study, origins: Sequence[str] = COUNTED, withdrawn: bool = False, *, by
+) -> Selection:
+    """The rows of a table. Raises PermissionDenied where they would tell of outcomes that are hidden."""
+    check(by, Action.EXPORT, study)
+    if table in OUTCOMES:
+        check_outcomes(study, origins)
+    return Selection(study, tuple(origins), withdrawn)
+
+
+def request_export(
+    study: Study, *, by, table: str, format: str, origins: Sequence[str] = (), withdrawn: bool = False, token: str | None = None
+) -> Job:  # fmt: skip
+    """The job that makes a file of a table. The same ``token`` asks once. Raises BadOrigins, PermissionDenied and NotNow."""
+    check(by, Action.ANALYSE, study)
+    if unknown := sorted(set(origins) - set(ORIGINS)):
+        raise BadOrigins(f"{unknown[0][:20]!r} is none of {', '.join(ORIGINS)}.")
+    chosen = selection_for(table, study, origins or COUNTED, withdrawn, by=by)
+    if not parquet.is_installed():
+        raise NotNow(parquet.NOT_INSTALLED)
+    return jobs.submit(
+        "export", study=study, by=by, request_token=token, table=table, format=format, origins=list(chosen.origins),
+        withdrawn=chosen.withdrawn,
+    )  # fmt: skip

@@ -1,0 +1,40 @@
+"""What tells of outcomes is refused while a study collects, by the services that give it."""
+
+import pytest
+from django.core.exceptions import PermissionDenied
+
+from analysis.data.export_requests import BadOrigins, request_export, selection_for
+from studies.models import Job, Study
+from studies.services import lifecycle
+from tests import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    owner = builders.user("olga")
+    draft = builders.spa_draft(owner=owner, with_surveys=False, with_rating=False, target_n=3, target_cap=9)
+    return builders.launched(draft, owner)
+
+
+def asked(study, **options):
+    return request_export(study, by=study.owner, format="parquet", **options)
+
+
+def test_an_export_of_outcomes_is_refused_while_the_study_collects(study):
+    for table in ("responses", "codings"):
+        with pytest.raises(PermissionDenied, match="still collects"):
+            selection_for(table, study, by=study.owner)
+        with pytest.raises(PermissionDenied, match="still collects"):
+            asked(study, table=table)
+    assert not Job.objects.filter(kind="export").exists()
+    assert selection_for("responses", study, ["robot"], by=study.owner).origins == ("robot",)
+    assert asked(study, table="assignments").arguments["origins"] == ["live", "imported"]
+    lifecycle.unblind(study, study.owner, "A look.")
+    assert asked(Study.objects.get(pk=study.pk), table="responses", origins=["live"]).arguments["origins"] == ["live"]
+
+
+def test_an_origin_that_is_none_is_named(study):
+    with pytest.raises(BadOrigins, match="'lives' is none of"):
+        asked(study, table="items", origins=["live", "lives"])
