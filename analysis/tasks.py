@@ -25,5 +25,5 @@ def look_at_stopping_rules() -> int:
 @jobs.register("analyse", exclusive=True, readable=(BadParameters, Busy))
 def analyse(job: Job, progress: jobs.Progress) -> dict:
     """Build and store a report. Run again after a crash it gives the analysis that the first run stored."""
-    run = run_analysis(job.study, job.arguments.get("parameters"), job.by, str(job.code), progress)
+    run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}

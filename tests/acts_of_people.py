@@ -224,7 +224,7 @@ ACTS = {
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
     ),
     "analysis/report/runs:run_analysis": Act(
-        Action.ANALYSE, "analyse", collected, lambda w, by: run_analysis(w.study, {"resamples": 99}, by), may_repeat=True
+        Action.ANALYSE, "analyse", collected, lambda w, by: run_analysis(w.study, {"resamples": 99}, by=by), may_repeat=True
     ),
     "analysis/api/tokens:create_token": Act(
         Action.BIND, "make token", launched, lambda w, by: create_token(by, "notebook", study=w.study), may_repeat=True

@@ -141,7 +141,7 @@ def main(robots: int) -> None:
     lifecycle.close(study, owner)
     lifecycle.finish(study, owner)
     study = Study.objects.get(pk=study.pk)
-    run = timed("analysis", lambda: run_analysis(study, None, owner))
+    run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for problem in run.result["problems"]:
         print("   ", problem)
     for name in ("exposure_levels", "exposures", "gap"):

@@ -139,7 +139,7 @@ def main() -> None:
         frozen = Study.objects.get(pk=study.pk)
         again = timed("the same again", lambda: import_answers(frozen, answers, options=how, by=owner))
         assert not again.has_news
-        run = timed("analysis", lambda: run_analysis(frozen, None, owner))
+        run = timed("analysis", lambda: run_analysis(frozen, None, by=owner))
         for sentence in run.result["conclusions"]:
             print("   ", sentence["text"])
         print_figures(batch, delta, found_in(run.result))

@@ -119,7 +119,7 @@ def main(robots: int, crowd: int) -> None:
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP, crowd {crowd}", lambda: play(study, robots, crowd))
     lifecycle.close(study, owner), lifecycle.finish(study, owner)
-    run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, owner))
+    run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, by=owner))
     print(
         f"{'machine':10} {'n':>4} | {'d put in':>8} {'found':>6} {'95% CI':>16} | {'correct, put in':>15} {'found':>6} {'% human':>8}"
     )

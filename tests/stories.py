@@ -156,7 +156,7 @@ def main(robots: int) -> None:
     lifecycle.close(study, owner)
     lifecycle.finish(study, owner)
     study = Study.objects.get(pk=study.pk)
-    run = timed("analysis", lambda: run_analysis(study, None, owner))
+    run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for sentence in run.result["conclusions"]:
         print("   ", sentence["apa"], "|", sentence["recovered"])
     for form in ("csv", "jsonl", "archive"):

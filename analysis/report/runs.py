@@ -27,13 +27,15 @@ def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str
 def run_analysis(
     study: Study,
     parameters: Mapping[str, Any] | None = None,
-    by=None,
+    *,
+    by,
     job: str = "",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> AnalysisRun:
     """Build the report, draw its figures and store both under the study's next number.
 
-    ``job``: the code of the job that asks; asked again after a crash it gives the analysis that is there. Raises BadParameters.
+    ``by`` None: the site itself, or its operator. ``job``: the code of the job that asks; asked again after a crash it gives
+    the analysis that is there. Raises BadParameters.
     """
     from analysis.stats.seeds import canonical_json
     from studies.design.definition import sha256_of

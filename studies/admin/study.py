@@ -9,6 +9,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
+from studies import signals
 from studies.models import audit
 from studies.services import drafts
 from studies.stimuli.markdown import rendered

@@ -260,7 +260,7 @@ def work_of_the_site() -> Study:
     olga, study = user("olga"), Study.objects.get(title="one order")
     demo = load_demo(user("admin", is_superuser=True))
     jobs.run_waiting()
-    run_analysis(study, {"resamples": 99}, olga)
+    run_analysis(study, {"resamples": 99}, by=olga)
     made, _ = create_token(olga, "a script", scope="write", study=study)
     create_token(user("vera"), "a notebook")
     revoke_token(made, olga)

@@ -157,7 +157,7 @@ def test_more_batches_than_items_names_what_is_missing(owner):
 def _report_page(study, owner) -> str:
     lifecycle.close(study, by=None)
     lifecycle.finish(study, by=None)
-    run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
+    run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     client = logged_in(owner)
     return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
 

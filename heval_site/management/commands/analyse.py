@@ -28,7 +28,9 @@ class Command(BaseCommand):
             "level": options["level"], "resamples": options["resamples"], "star_scheme": options["stars"],
         } | ({"origins": options["origin"]} if options["origin"] else {})  # fmt: skip
         try:
-            run = run_analysis(study_named(options["study"]), parameters, progress=self._say(options["verbosity"]))
+            run = run_analysis(
+                study_named(options["study"]), parameters, by=None, progress=self._say(options["verbosity"])
+            )
         except (BadParameters, Busy) as error:
             raise CommandError(str(error)) from None
         for conclusion in run.result["conclusions"]:

@@ -24,7 +24,7 @@ def report(live_server):
         ("not_native", {"question": "fluent", "options": ["yes"]}), ("incoherent", {"tau": 1.1}), ("too_fast", {}),
     ])  # fmt: skip
     simulate_answers(study, 32, {"ada": 0, "babbage": 0.6, "curie": 1.2, "davinci": 1.25}, crowd=Crowd(abandoning=0.05))
-    run = run_analysis(study, {"origins": ["robot"], "resamples": 199}, by)
+    run = run_analysis(study, {"origins": ["robot"], "resamples": 199}, by=by)
     return live_server, study, run, by
 
 

@@ -61,7 +61,7 @@ def address(name, study, *rest):
 
 
 def test_who_may_look_and_who_may_run(client, study, owner):
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     pages = [
         address("share", study), address("analyses", study), address("analysis", study, 1), address("analysis_result", study, 1),
         address("analysis_table", study, 1, "table1", "csv"), address("analysis_figure", study, 1, "forest", "svg"),
@@ -82,7 +82,7 @@ EXPORTS += ["api-codebook", "api-codebook-page"]
 
 def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
     settings.SITE_URL = "https://eval.example.org"
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     response = client.get(address("share", study))
     page = response.content.decode()
@@ -183,7 +183,7 @@ def test_a_wrong_form_is_shown_again_with_the_field_named(client, study, owner):
 
 
 def test_files_print_the_same_numbers_as_the_result(client, study, owner):
-    run = run_analysis(study, QUICK, owner)
+    run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     for table in run.result["tables"]:
         rows = list(
@@ -213,7 +213,7 @@ def test_files_print_the_same_numbers_as_the_result(client, study, owner):
 def test_hidden_outcomes_are_on_no_page_and_in_no_file(client, owner):
     study = spa_study(owner, target_n=12)
     answer(study, 6, percent=lambda person, x, y: 90 if x > y else 10)
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
     assert "still collecting" in page and "preferred" not in page and "forest" not in page
@@ -228,14 +228,14 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     answer(study, 2, percent=lambda person, x, y: 50)
     lifecycle.close(study, by=None)
     lifecycle.finish(study, by=None)
-    run_analysis(Study.objects.get(pk=study.pk), QUICK, owner)
+    run_analysis(Study.objects.get(pk=study.pk), QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
     assert "The study plans no comparison" in page and "could be estimated" not in page
 
 
 def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, owner):
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
     assert '<th scope="col" class="number">Rank</th>' in page and '<th scope="row" class="number">1</th>' in page
@@ -244,14 +244,14 @@ def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, o
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_anybody_gives_a_page(client, owner, n):
     study = finished(owner, n=n)
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
     assert ("Nothing can be said of" if n == 0 else "No test was possible") in page
 
 
 def test_withdrawals_since_then_are_told(client, study, owner):
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     assert "withdrawn since" not in client.get(address("analysis", study, 1)).content.decode()
     assignment = study.assignments.first()
@@ -263,7 +263,7 @@ def test_withdrawals_since_then_are_told(client, study, owner):
 
 def test_hostile_names_are_printed_and_never_run(client, owner):
     study = finished(owner, systems=("<script>x</script>", '=HYPER("x")', "{{7*7}}\\input{x}%&_"))
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
     assert "<script" not in page and "&lt;script&gt;" in page and "{{7*7}}" in page
@@ -286,7 +286,7 @@ def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
             cursor.execute(
                 f"UPDATE annotators_response SET {change} WHERE id = (SELECT id FROM annotators_response ORDER BY id LIMIT 1 OFFSET {n})"
             )
-    run = run_analysis(study, QUICK, owner)
+    run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     answered = client.get(address("analysis", study, 1))
     assert answered.status_code == 200 and len(answered.content) < 500_000
@@ -302,7 +302,7 @@ def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, own
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL session_replication_role = replica")  # past the triggers
         cursor.execute("UPDATE studies_question SET scale = '[1]' WHERE key = 'overall'")
-    run = run_analysis(study, QUICK, owner)
+    run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     assert "beta was preferred to alpha." in client.get(address("analysis", study, 1)).content.decode()
     assert any("unreadable" in problem["text"] for problem in run.result["problems"])
@@ -310,7 +310,7 @@ def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, own
 
 
 def test_a_report_page_costs_a_fixed_number_of_queries(client, study, owner):
-    run_analysis(study, QUICK, owner)
+    run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     client.get(address("analysis", study, 1))
     with CaptureQueriesContext(connection) as seen:

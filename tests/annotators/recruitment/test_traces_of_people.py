@@ -306,7 +306,7 @@ class Follower:
         study, door, owner = self.study, self.door, self.owner
         if not hasattr(self, "world"):
             exclude([done], "technical", by=owner)
-            run = run_analysis(study, {"resamples": 99}, owner)
+            run = run_analysis(study, {"resamples": 99}, by=owner)
             job = jobs.submit("analyse", study=study, by=owner)
             seat = CodingSample.objects.create(
                 study=study,

@@ -246,7 +246,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
         import_job.start(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
     import_job.start(study, kept["good"], owner, is_confirmed=True)
-    run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, owner)
+    run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
     found += page.complaints
