@@ -18,7 +18,7 @@ from annotators.participation.withdraw import withdraw
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.api.rest import api_of
-from tests.analysis.coding.test_coding import people, sample_of
+from tests.analysis.coding.coded import people, sample_of
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
 

@@ -1,0 +1,189 @@
+"""Who may do what over REST: every method of every path, for every kind of caller."""
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from analysis.api.tokens import create_token, revoke_token
+from analysis.data.flat.selection import assignment_name
+from annotators.models import Exclusion
+from studies.models import Job, StudyMember
+from tests.builders import draft_study, user
+
+from .rest import Api, analysis_of, api_of, body_of, closed_study
+
+pytestmark = pytest.mark.django_db
+# Who may do what
+
+ACTORS = (
+    "anonymous", "other", "viewer", "coder", "editor", "owner", "admin", "read token", "token of another study", "expired",
+    "revoked",
+)  # fmt: skip
+OK, SEEN = "ok", "seen"
+READ = dict(zip(ACTORS, (401, 404, OK, 403, OK, OK, OK, OK, 404, 401, 401), strict=True))
+MEMBER = READ | {"coder": OK}
+WRITE = dict(zip(ACTORS, (401, 404, 403, 403, OK, OK, OK, 403, 404, 401, 401), strict=True))
+LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
+CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
+OPEN = dict.fromkeys(ACTORS, OK)
+# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file.
+TABLE = (
+    ("GET", "schema/", None, OPEN),
+    ("GET", "docs/", None, OPEN),
+    ("GET", "studies/", None, LIST),
+    ("POST", "studies/", {"title": "New"}, CREATE),
+    ("GET", "studies/{s}/", None, MEMBER),
+    ("PATCH", "studies/{d}/", {"contact": "a@example.org"}, WRITE),
+    ("GET", "studies/{s}/design/", None, READ),
+    ("GET", "studies/{s}/progress/", None, READ),
+    ("GET", "studies/{s}/sample/", None, READ),
+    ("GET", "studies/{s}/systems/", None, READ),
+    ("POST", "studies/{d}/systems/", {"name": "delta"}, WRITE),
+    ("GET", "studies/{s}/prompts/", None, READ),
+    ("POST", "studies/{d}/prompts/", {"key": "more"}, WRITE),
+    ("GET", "studies/{s}/outputs/", None, READ),
+    ("POST", "studies/{d}/outputs/", {"system": "alpha", "prompt": "p000", "sample": 1, "text": "More."}, WRITE),
+    ("GET", "studies/{s}/batches/", None, READ),
+    ("GET", "studies/{s}/assignments/", None, READ),
+    ("GET", "studies/{s}/responses/", None, READ),
+    ("GET", "studies/{s}/codings/", None, READ),
+    ("GET", "studies/{s}/exclusions/", None, READ),
+    ("POST", "studies/{s}/exclusions/", {"assignments": ["{a}"], "reason": "technical"}, WRITE),
+    ("POST", "studies/{s}/exclusions/{x}/reverse/", {}, WRITE),
+    ("GET", "studies/{s}/pay/", None, READ),
+    ("GET", "studies/{s}/payments/", None, READ),
+    ("GET", "studies/{s}/payments.csv", None, READ),
+    ("GET", "studies/{s}/analyses/", None, READ),
+    ("POST", "studies/{s}/analyses/", {}, WRITE),
+    ("GET", "studies/{s}/analyses/1/", None, READ),
+    ("GET", "studies/{s}/jobs/", None, READ),
+    ("GET", "studies/{s}/jobs/{j}/", None, READ),
+    ("GET", "studies/{s}/jobs/{p}/file/", None, READ),
+    ("POST", "studies/{s}/exports/", {}, WRITE),
+    ("GET", "studies/{s}/exports/codings.csv", None, READ),
+    ("GET", "studies/{s}/exports/codings.csv.sha256", None, READ),
+    ("GET", "studies/{s}/exports/codings.jsonl", None, READ),
+    ("GET", "studies/{s}/exports/codings.jsonl.sha256", None, READ),
+    ("GET", "studies/{s}/exports/items.csv", None, READ),
+    ("GET", "studies/{s}/exports/items.csv.sha256", None, READ),
+    ("GET", "studies/{s}/exports/items.jsonl", None, READ),
+    ("GET", "studies/{s}/exports/items.jsonl.sha256", None, READ),
+    ("GET", "studies/{s}/exports/responses.csv", None, READ),
+    ("GET", "studies/{s}/exports/responses.csv.sha256", None, READ),
+    ("GET", "studies/{s}/exports/responses.jsonl", None, READ),
+    ("GET", "studies/{s}/exports/responses.jsonl.sha256", None, READ),
+    ("GET", "studies/{s}/exports/assignments.csv", None, READ),
+    ("GET", "studies/{s}/exports/assignments.csv.sha256", None, READ),
+    ("GET", "studies/{s}/exports/assignments.jsonl", None, READ),
+    ("GET", "studies/{s}/exports/assignments.jsonl.sha256", None, READ),
+    ("GET", "studies/{s}/exports/codebook.json", None, READ),
+    ("GET", "studies/{s}/exports/codebook.md", None, READ),
+    ("GET", "studies/{s}/archive/", None, READ),
+)
+
+
+@pytest.fixture
+def world(owner, settings, tmp_path, monkeypatch):
+    """A closed study and a draft with people of every role, and a client for each actor."""
+    monkeypatch.setattr("analysis.api.permissions.limit_of", lambda scope: 100_000)
+    settings.MEDIA_ROOT = tmp_path
+    study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
+    analysis_of(study)
+    job = Job.objects.create(kind="analyse", study=study)
+    made = Job.objects.create(
+        kind="export",
+        study=study,
+        state="done",
+        ended_at=timezone.now(),
+        arguments={"table": "responses", "origins": ["live"]},
+    )
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
+    first = study.assignments.get()
+    excluded = Exclusion.objects.create(assignment=first, reason="technical", by=owner)
+    people = {name: user(name) for name in ("other", "viewer", "coder", "editor")}
+    for role in ("viewer", "coder", "editor"):
+        for each in (study, draft):
+            StudyMember.objects.create(study=each, user=people[role], role=role)
+    past = timezone.now() - timedelta(seconds=1)
+    revoked, raw = create_token(owner, "revoked", scope="write")
+    revoke_token(revoked, None)
+    actors = {name: api_of(person) for name, person in people.items()} | {
+        "anonymous": Api(),
+        "owner": api_of(owner),
+        "admin": api_of(user("admin", is_superuser=True)),
+        "read token": api_of(owner, scope="read"),
+        "token of another study": api_of(owner, study=elsewhere),
+        "expired": api_of(owner, expires_at=past),
+        "revoked": Api(raw),
+    }
+    return actors, {
+        "s": study.code,
+        "d": draft.code,
+        "j": job.code,
+        "p": made.code,
+        "x": excluded.pk,
+        "a": assignment_name(first.code),
+    }
+
+
+def test_every_method_of_every_path_is_allowed_to_exactly_those_who_should(world):
+    actors, names = world
+    wrong = []
+    for method, path, body, expected in TABLE:
+        for actor in ACTORS:
+            if body and "assignments" in body:
+                body = {**body, "assignments": [names["a"]]}
+            answer = actors[actor].send(method, path.format(**names), body)
+            body_of(answer)
+            wanted = expected[actor]
+            # 409: allowed, but this installation or state cannot; 200: was there already.
+            fits = answer.status_code in (200, 201, 202, 409) if wanted == OK else answer.status_code == wanted
+            if not fits:
+                wrong.append((method, path, actor, answer.status_code, wanted))
+    assert wrong == []
+
+
+def test_every_published_path_stands_in_the_table_and_knows_no_other_method(world):
+    actors, names = world
+    published = json.loads(Api().get("schema/").content)["paths"]
+    declared = {(method.upper(), path) for path, methods in published.items() for method in methods}
+    in_table = {
+        (method, "/api/v1/" + re.sub(r"\{[sd]\}", "{code}", path).replace("{j}", "{job}").replace("{p}", "{job}").replace("/1/", "/{number}/").replace("{x}", "{number}"))
+        for method, path, _, _ in TABLE
+        if path not in ("schema/", "docs/")
+    }  # fmt: skip
+    assert declared == in_table
+    assert len(published) > 20
+    methods = {
+        path: {m for m, p, _, _ in TABLE if p.replace("{d}", "{s}") == path.replace("{d}", "{s}")}
+        for _, path, _, _ in TABLE
+    }
+    for path, known in methods.items():
+        for method in {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - known:
+            answer = actors["owner"].send(method, path.format(**names), {})
+            assert answer.status_code == 405, (method, path)
+
+
+def test_every_published_answer_has_its_errors(world):
+    published = json.loads(Api().get("schema/").content)["paths"]
+    for path, methods in published.items():
+        for method, operation in methods.items():
+            wanted = {"400", "401", "403", "404", "429"} | (set() if method == "get" else {"409", "413"})
+            assert wanted <= set(operation["responses"]), (method, path)
+
+
+def test_a_session_may_read_and_writes_only_with_its_csrf_token(owner):
+    study = draft_study(owner=owner)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner, backend="django.contrib.auth.backends.ModelBackend")
+    api = Api(client=client)
+    assert api.get(f"studies/{study.code}/").status_code == 200
+    refused = api.post(f"studies/{study.code}/systems/", {"name": "delta"})
+    assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
+    client.cookies["csrftoken"] = secret = "a" * 32
+    assert api.post(f"studies/{study.code}/systems/", {"name": "delta"}, **{"X-CSRFToken": secret}).status_code == 201

@@ -1,0 +1,98 @@
+"""Lists of the REST interface are paged, and requests are counted and started once."""
+
+import json
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from analysis.models import ApiToken
+from tests.builders import draft_study
+
+from .rest import analysis_of, api_of, body_of, closed_study
+
+pytestmark = pytest.mark.django_db
+
+
+def walked(api, path):
+    rows, pages = [], 0
+    while path:
+        answer = api.get(path).json()
+        rows += answer["results"]
+        path = answer["next"] and answer["next"][answer["next"].index("/api/") :]
+        pages += 1
+    return rows, pages
+
+
+@pytest.mark.parametrize("size", [1, 7, 9, 10, 1000])
+def test_pages_of_responses_hold_every_row_once_in_the_order_of_the_export(owner, size):
+    study, api = closed_study(owner, 2), api_of(owner)
+    rows, pages = walked(api, f"studies/{study.code}/responses/?page_size={size}")
+    exported = body_of(api.get(f"studies/{study.code}/exports/responses.jsonl")).decode().splitlines()[:-1]
+    assert rows == [json.loads(line) for line in exported]
+    assert pages == -(-len(rows) // size)
+
+
+def test_a_page_keeps_its_filters_in_its_next_address(owner):
+    study, api = closed_study(owner, 2), api_of(owner)
+    rows, pages = walked(api, f"studies/{study.code}/responses/?page_size=2&system=beta")
+    assert pages == 1 and len(rows) == 2 and {row["system"] for row in rows} == {"beta"}
+    rows, pages = walked(api, f"studies/{study.code}/prompts/?page_size=5")
+    assert [row["key"] for row in rows] == [f"p{n:03}" for n in range(12)]
+
+
+def test_lists_take_as_many_queries_for_many_rows_as_for_few(owner):
+    study, api = closed_study(owner, 6), api_of(owner)
+    for path in (
+        "batches",
+        "assignments",
+        "responses",
+        "outputs",
+        "prompts",
+        "systems",
+        "exclusions",
+        "analyses",
+        "jobs",
+    ):
+        if path == "analyses":
+            for _ in range(4):
+                analysis_of(study)
+        counts = []
+        for size in (1, 2, 6):
+            with CaptureQueriesContext(connection) as queries:
+                assert api.get(f"studies/{study.code}/{path}/?page_size={size}").status_code == 200
+            counts.append(len(queries))
+        assert counts[2] <= counts[1], path
+
+
+def test_starting_an_analysis_twice_with_one_key_gives_one_job(owner, monkeypatch):
+    from studies.services import jobs
+
+    monkeypatch.setitem(jobs.registry._kinds, "analyse", jobs.Kind("analyse", lambda job, progress: {}, False, ()))
+    study, api = closed_study(owner, 1), api_of(owner)
+    path = f"studies/{study.code}/analyses/"
+    first, second = (api.post(path, {}, **{"Idempotency-Key": "k1"}) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 202)
+    assert first.json()["code"] == second.json()["code"]
+    assert api.post(path, {}).json()["code"] != first.json()["code"]
+    assert api.get(f"studies/{study.code}/jobs/{first.json()['code']}/").json()["state"] == "waiting"
+    assert api.post(path, {"origins": ["mars"]}).status_code == 400
+
+
+def test_a_token_that_asks_too_often_is_told_when_to_come_back(owner, settings):
+    from rest_framework.settings import api_settings
+
+    study = draft_study(owner=owner)
+    api, other = api_of(owner), api_of(owner)
+    rates = dict(api_settings.DEFAULT_THROTTLE_RATES)
+    try:
+        api_settings.DEFAULT_THROTTLE_RATES["api"] = "3/min"
+        codes = [api.get(f"studies/{study.code}/").status_code for _ in range(9)]
+        late = api.get(f"studies/{study.code}/")
+        # A minute may end in between; then one more window begins.
+        assert codes.count(429) >= 3 and codes[:3] == [200] * 3
+        assert late.status_code in (200, 429)
+        assert other.get(f"studies/{study.code}/").status_code == 200
+    finally:
+        api_settings.DEFAULT_THROTTLE_RATES.update(rates)
+    assert ApiToken.objects.count() == 2

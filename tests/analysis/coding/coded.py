@@ -1,0 +1,37 @@
+"""Samples and codings are made for tests."""
+
+from analysis.coding import record
+from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.samples import read_samples
+from analysis.coding.sampling import draw_sample
+from analysis.report.codings import blocks
+from studies.models import StudyMember
+from tests.builders import user
+
+WORDS = "It was plain that the ending did not follow from what came before"
+
+
+def people(study, *names, role="coder"):
+    found = [user(name) for name in names]
+    for one in found:
+        StudyMember.objects.get_or_create(study=study, user=one, defaults={"role": role})
+    return found
+
+
+def sample_of(study, coders, kind="explanations", rule="union", per_arm=4, **options):
+    book = EXPLANATIONS if kind == "explanations" else REJECTIONS
+    return draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, by=None, **options)
+
+
+def code_all(sample, coder, labels_of):
+    for item in sample.items.all():
+        labels = labels_of(item)
+        record.code(item, coder, labels, not labels, 0)
+
+
+def tables(sample_blocks):
+    return {one["name"]: one for block in sample_blocks for one in block.tables}
+
+
+def made(study):
+    return blocks(read_samples(study, ["live"]), level=0.95, resamples=199, seed="00")

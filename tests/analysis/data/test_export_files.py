@@ -1,0 +1,118 @@
+"""The codebook, Parquet files and the command that exports."""
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.exports import TABLES
+from analysis.data.flat.cells import written
+from analysis.data.flat.selection import Selection
+from tests.analysis.api.rest import api_of, body_of
+from tests.analysis.data.exported import export, json_rows
+from tests.builders import draft_study, spa_study, user
+from tests.players import submitted
+
+pytestmark = pytest.mark.postgres
+
+
+def test_the_codebook_explains_every_column_question_system_and_arm(study):
+    book = codebook_of(study)
+    for name, columns in TABLES.items():
+        assert [c["name"] for c in book["tables"][name]] == [c.name for c in columns]
+        assert all(c["meaning"].endswith(".") and c["type"] for c in book["tables"][name])
+    overall = next(q for q in book["questions"] if q["question"] == "overall")
+    assert overall["scale"]["points"] == {"1": "very bad", "2": "bad", "3": "middling", "4": "good", "5": "very good"}
+    assert (overall["scale"]["minimum"], overall["scale"]["maximum"]) == (1, 5)
+    assert [s["name"] for s in book["systems"]] == ["alpha", "beta", "gamma"]
+    assert [a["name"] for a in book["arms"]] == ["all"]
+    text = codebook_markdown(study)
+    assert all(f"| {c.name} |" in text for columns in TABLES.values() for c in columns)
+    json.dumps(book, allow_nan=False)
+
+
+def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for table in TABLES:
+        path = tmp_path / f"{table}.parquet"
+        call_command("export", str(study.code), format="parquet", table=table, output=str(path), stderr=io.StringIO())
+        read = parquet.read_table(path)
+        rows = json_rows(export(table, "jsonl", Selection(study)))
+        assert read.num_rows == len(rows)
+        for name in read.column_names:
+            cells = read[name].to_pylist()
+            if next(c.type for c in TABLES[table] if c.name == name) == "time":
+                cells = [written(cell) for cell in cells]
+                assert [c and c[:19] for c in cells] == [r[name] and r[name][:19] for r in rows]
+            else:
+                assert cells == [row[name] for row in rows], name
+
+
+def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_path):
+    monkeypatch.setattr("analysis.data.parquet.find_spec", lambda name: None)
+    with pytest.raises(CommandError, match="pip install .pyarrow"):
+        call_command("export", str(study.code), format="parquet", output=str(tmp_path / "x.parquet"))
+    answer = api_of(study.owner).post(f"studies/{study.code}/exports/", {})
+    assert answer.status_code == 409 and "pyarrow" in answer.json()["detail"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_parquet_export_is_made_by_a_job_and_fetched(study, settings, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from studies.services import jobs
+
+    settings.MEDIA_ROOT = tmp_path
+    api = api_of(study.owner)
+    started = api.post(f"studies/{study.code}/exports/", {"table": "responses"})
+    assert started.status_code == 202, started.content
+    path = f"studies/{study.code}/jobs/{started.json()['code']}/"
+    assert api.get(f"{path}file/").status_code == 404
+    assert jobs.run_waiting() == 1
+    done = api.get(path).json()
+    assert (done["state"], done["result"]["rows"]) == ("done", 27)
+    data = body_of(api.get(f"{path}file/"))
+    assert parquet.read_table(io.BytesIO(data)).num_rows == 27
+    assert [p.suffix for p in (tmp_path / "exports").iterdir()] == [".parquet"]
+
+
+def test_the_command_writes_what_rest_sends(study, tmp_path):
+    api = api_of(study.owner)
+    for form in ("csv", "jsonl"):
+        path = tmp_path / f"r.{form}"
+        call_command("export", str(study.code)[:8], format=form, output=str(path), stderr=io.StringIO())
+        assert path.read_bytes() == body_of(api.get(f"studies/{study.code}/exports/responses.{form}"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv", "r.jsonl"]
+
+
+def test_the_command_says_what_is_wrong(study, tmp_path):
+    for arguments, options, message in (
+        (["nonsense"], {}, "no study nonsense"),
+        (["0" * 32], {}, "no study"),
+        ([str(study.code)], {"origin": "mars"}, "mars"),
+        ([str(study.code)], {"output": str(tmp_path / "no" / "x.csv")}, "cannot be written"),
+        ([str(study.code)], {"format": "parquet"}, "--output"),
+    ):
+        with pytest.raises(CommandError, match=message):
+            call_command("export", *arguments, **options)
+
+
+def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
+    study = spa_study(user("owner"))
+    submitted(study, "p", comment="x")
+    path = str(tmp_path / "x")
+    for form in ("csv", "jsonl", "archive", "parquet"):
+        with pytest.raises(CommandError, match="still collects"):
+            call_command("export", str(study.code), format=form, output=path)
+    quiet = {"stderr": io.StringIO()}
+    call_command("export", str(study.code), table="assignments", output=path, **quiet)
+    call_command("export", str(study.code), format="codebook", output=path, **quiet)
+    call_command("export", str(study.code), unblind=True, output=path, **quiet)
+
+
+def test_the_codebook_says_what_is_planted(db):
+    study = draft_study()
+    study.systems.filter(name="beta").update(reference="maximal", is_human=True)
+    assert "- beta (human, maximal reference)\n" in codebook_markdown(study)
+    assert [s["reference"] for s in codebook_of(study)["systems"]] == ["", "maximal", ""]
