@@ -18,38 +18,10 @@ from studies.design import checklist
 from studies.models import Arm, Contrast, Question, Study, System
 from studies.services import lifecycle
 from tests.analysis.protocols.answers import answer
+from tests.analysis.report.reported import closed, pairs, report, table
 from tests.builders import launched, spa_draft, spa_study, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
-
-QUICK = {"resamples": 199}
-BANNED = (
-    r"probability (that|of) .* is 1 ?[-−] ?p", r"marginally significant", r"power (was|is) (≈|about|nearly) ?1", r"\bno difference between\b",
-    r"there (is|was) no difference", r"trend towards significance", r"with at least probability", r"p ?= ?\.000", r"\bnan\b",
-)  # fmt: skip
-
-
-def closed(study):
-    lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
-    return Study.objects.get(pk=study.pk)
-
-
-def report(study, **parameters):
-    result = build_report(study, QUICK | parameters)
-    text = json.dumps(result, allow_nan=False)
-    for banned in BANNED:
-        assert not re.search(banned, text, re.IGNORECASE), banned
-    return result
-
-
-def table(result, name):
-    return next(one for one in result["tables"] if one["name"] == name)
-
-
-def pairs(result, mode="recommended"):
-    block = next(b for b in result["blocks"] if b["name"] == "spa.pairs" and b["mode"] == mode)
-    return {(e["settings"]["contrast"]["x"], e["settings"]["contrast"]["y"]): e for e in block["estimates"]}
 
 
 def test_known_preferences_go_in_and_come_out():
@@ -372,40 +344,3 @@ def test_a_study_that_rates_only_is_reported_by_its_ratings():
         and "The chance that an annotator rates gamma above alpha is 100 %" in conclusion["text"]
     )
     assert table(result, "ratings")["rows"][0]["reversal"] == "excluded"
-
-
-def two_arms(lost: dict[str, int], target_n=24):
-    """A launched study with two arms, and so many people in each who began and left."""
-    study = spa_draft(target_n=target_n, prompts=20, with_rating=False, with_surveys=False)
-    Arm.objects.create(study=study, name="longer")
-    study = launched(study)
-    for assignment in answer(study, target_n, percent=lambda person, x, y: 40 + person % 20):
-        arm = assignment.batch.arm.name
-        if lost.get(arm, 0) > 0:
-            lost[arm] -= 1
-            Assignment.objects.filter(pk=assignment.pk).update(
-                submitted_at=None, released_at=assignment.submitted_at, released_reason="returned"
-            )
-    return study
-
-
-def test_arms_that_lose_different_shares_are_told():
-    result = report(closed(two_arms({"longer": 9})))
-    lost = table(result, "attrition")
-    rows = {row["arm"]: row for row in lost["rows"] if row["lost"] == "left before the last page"}
-    assert {arm: (row["n_lost"], row["n"]) for arm, row in rows.items()} == {"all": (0, 12), "longer": (9, 12)}
-    assert rows["longer"]["difference"] == pytest.approx(0.75) and rows["longer"]["p"] < 0.001
-    assert (
-        "left before the last page: p = .001" in lost["note"] or "left before the last page: p < .001" in lost["note"]
-    )
-
-
-def test_arms_that_lose_nobody_have_nothing_to_test():
-    rows = table(report(closed(two_arms({}))), "attrition")["rows"]
-    assert {row["n_lost"] for row in rows} == {0} and {row["p"] for row in rows} == {None}
-    assert all(row["reason"] for row in rows if row["arm"] != "all")
-
-
-def test_one_arm_has_no_attrition_to_compare():
-    result = report(closed(spa_study(target_n=4, with_surveys=False)))
-    assert not [one for one in result["tables"] if one["name"] == "attrition"]

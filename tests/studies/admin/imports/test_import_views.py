@@ -1,51 +1,21 @@
-import io
+"""Stimuli and bundles are imported on pages: looked at first, then written, once, by whom may."""
+
 import json
 import os
 import re
 import time
-from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
-from django.urls import include, path, reverse
+from django.urls import reverse
 
-from heval_site.urls import handler400, handler403, handler404, handler500  # noqa: F401 - the site's own error pages
-from heval_site.urls import urlpatterns as site_urls
 from studies.imports.bundle import bundle_text
 from studies.imports.tables import import_job, uploads
 from studies.models import AuditEvent, Job, Output, Study, StudyMember
 from studies.services import jobs
-from tests.accessibility import TAGS, violations
-from tests.builders import add_spa, draft_study, launched, spa_draft, user
-
-# The pages under their own addresses, wherever the site puts them.
-urlpatterns = [path("studies/", include("studies.admin.urls")), *site_urls]
-pytestmark = pytest.mark.urls(__name__)
-
-GOOD = b"prompt_key,prompt_text,system,text\np900,Go.,alpha,A story.\np900,Go.,beta,Another one.\n"
-BAD = GOOD + b"p901,Go.,zoe,x\n"
-
-
-@pytest.fixture
-def study(db, settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path / "media"
-    return draft_study(owner=user(), prompts=2)
-
-
-@pytest.fixture
-def editor(client, study):
-    client.force_login(user())
-    return client
-
-
-def upload(client, study, data=GOOD, name="table.csv", **options):
-    return client.post(reverse("import", args=[study.code]), {"file": SimpleUploadedFile(name, data), **options})
-
-
-def outputs(study) -> int:
-    return Output.objects.filter(system__study=study, prompt__key__startswith="p9").count()
+from tests.builders import draft_study, launched, spa_draft, user
+from tests.studies.admin.imports.uploaded import BAD, GOOD, outputs, upload
 
 
 def test_look_first_then_confirm(editor, study):
@@ -149,9 +119,6 @@ def test_markup_in_a_file_is_text_on_the_page(editor, study):
     assert "<script>" not in text and "<img src=x" not in text and "&lt;script&gt;" in text and "<b>.csv" not in text
 
 
-# Large files
-
-
 @pytest.fixture
 def large(monkeypatch):
     monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
@@ -197,9 +164,6 @@ def test_a_job_that_fails_says_why(editor, study, large):
     assert "no longer here" in editor.get(address).content.decode()
 
 
-# Preparation
-
-
 def test_preparation_is_looked_at_before_it_is_done(editor, study):
     editor.post(upload(editor, study, GOOD.replace(b"A story.", b"``Hm'' he said.")).url, {"confirm": "1"})
     address = reverse("import_preparation", args=[study.code])
@@ -234,9 +198,6 @@ def test_settings_that_cannot_be_are_refused(editor, study, sent, said):
     assert response.status_code == 400 and said in response.content.decode()
 
 
-# One file for a study
-
-
 def test_a_study_is_saved_and_made_again(client, db):
     study = spa_draft(prompts=6, owner=user())
     client.force_login(user())
@@ -257,9 +218,6 @@ def test_a_wrong_bundle_is_said_by_path(editor, study):
     response = editor.post(reverse("bundle_upload"), sent)
     assert response.status_code == 400 and "arms[0].condition" in response.content.decode()
     assert Study.objects.count() == 1
-
-
-# Who may
 
 
 PAGES = ["import", "import_confirm", "import_preparation", "bundle"]
@@ -307,135 +265,3 @@ def test_a_form_of_another_site_is_refused(study, client):
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user())
     assert upload(strict, study).status_code == 403 and not list(uploads.root().iterdir())
-
-
-# The command
-
-
-def run(*arguments) -> str:
-    out = io.StringIO()
-    call_command("import_study", *arguments, stdout=out)
-    return out.getvalue()
-
-
-@pytest.fixture
-def table(tmp_path) -> Path:
-    file = tmp_path / "fables.csv"
-    file.write_bytes(GOOD)
-    return file
-
-
-def test_the_command_looks_and_writes(study, table):
-    assert "Nothing was written." in run(str(study.code), str(table), "--dry-run") and outputs(study) == 0
-    assert "Written into" in run(str(study.code), str(table)) and outputs(study) == 2
-    assert "nothing was written" in run(str(study.code), str(table))
-
-
-def test_the_command_makes_a_new_study_only_if_something_is_in_it(db, table):
-    with pytest.raises(SystemExit):
-        run("new", str(table))
-    assert "Nothing was written" in run("new", str(table), "--creates-systems", "--dry-run")
-    assert not Study.objects.exists()
-    user("ada")
-    result = json.loads(run("new", str(table), "--creates-systems", "--json", "--owner", "ada"))
-    study = Study.objects.get()
-    assert (result["study"], result["is_written"], study.title) == (str(study.code), True, "fables")
-    assert study.owner.username == "ada" and study.arms.get().name == "all"
-
-
-def test_the_command_reads_ready_made_batches(study, tmp_path):
-    add_spa(study, m=1)
-    file = tmp_path / "b.jsonl"
-    file.write_text(
-        json.dumps({"batch": "r1", "prompt_key": "p9", "prompt_text": "P", "outputs": {"alpha": "x", "beta": ""}})
-    )
-    with pytest.raises(SystemExit):
-        run(str(study.code), str(file), "--batches")
-    run(str(study.code), str(file), "--batches", "--allows-empty")
-    assert study.batches.get().key == "r1"
-
-
-def test_the_command_reads_a_bundle(db, tmp_path):
-    file = tmp_path / "study.json"
-    file.write_text(bundle_text(spa_draft(prompts=6)))
-    assert "Nothing was written" in run("new", str(file), "--dry-run") and Study.objects.count() == 1
-    assert "is a new draft" in run("new", str(file)) and Study.objects.count() == 2
-    file.write_text('{\n "schema": "heval.bundle/2"}')
-    with pytest.raises(CommandError, match="schema: must be"):
-        run("new", str(file))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["x", "{table}"], "no study x"),
-        (["new", "nowhere.csv"], "no file"),
-        (["new", "{table}", "--owner", "nobody"], "no user"),
-    ],
-)
-def test_the_command_says_what_it_cannot_find(db, table, arguments, said):
-    with pytest.raises(CommandError, match=said):
-        run(*(each.format(table=table) for each in arguments))
-
-
-# In a browser
-
-
-WIDTHS = [1280, 375]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_path, width):
-    settings.MEDIA_ROOT = tmp_path / "media"
-    study = draft_study(owner=user(), prompts=2)
-    context = browser.new_context(viewport={"width": width, "height": 900}, java_script_enabled=True)
-    page = context.new_page()
-    _log_in(page, live_server)
-    shots = os.environ.get("HEVAL_SHOTS")
-
-    def look_at(name):
-        if shots:
-            page.screenshot(path=f"{shots}/{name}-{width}.png", full_page=True)
-        found = violations(page, *TAGS, "best-practice")
-        assert not found, f"{name}: {found}"
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than the screen"
-
-    page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")
-    look_at("import")
-    rows = [f"p{n},Prompt {n},{system},{'``so``' if system == 'beta' else 'So'} it went {n}.\n" for n in range(30) for system in ("alpha", "beta")]  # fmt: skip
-    head = "prompt_key,prompt_text,system,text,note\n"
-    for name, data in (
-        ("report", head + "".join(row.replace("\n", ",\n") for row in rows)),
-        ("problems", BAD.decode() + "p9\n,,,\n"),
-    ):
-        page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")
-        page.set_input_files(
-            "input[type=file]", {"name": "stories.csv", "mimeType": "text/csv", "buffer": data.encode()}
-        )
-        page.get_by_role("button", name="Look at the file").click()
-        page.wait_for_url("**/import/*/")
-        look_at(name)
-        if name == "report":
-            for summary in page.locator("summary").all():
-                summary.click()
-            look_at("report-open")
-            page.get_by_role("button", name="Write it into the study").click()
-            page.get_by_text("All of it was written").wait_for()
-            look_at("written")
-    page.goto(f"{live_server.url}{reverse('import_preparation', args=[study.code])}")
-    page.get_by_label("Tokeniser quotes become quotes").check()
-    page.get_by_role("button", name="See what it changes").click()
-    page.get_by_text("This would change").wait_for()
-    look_at("preparation")
-    page.goto(f"{live_server.url}{reverse('bundle_upload')}")
-    look_at("bundle")
-    context.close()
-
-
-def _log_in(page, live_server):
-    page.goto(f"{live_server.url}/admin/login/")
-    page.fill("#id_username", user().username)
-    page.fill("#id_password", "a password")
-    page.locator("[type=submit]").click()
-    page.wait_for_url("**/admin/")

@@ -1,0 +1,48 @@
+"""The report compares how many people each arm lost."""
+
+import pytest
+
+from annotators.models import Assignment
+from studies.models import Arm
+from tests.analysis.protocols.answers import answer
+from tests.analysis.report.reported import closed, report, table
+from tests.builders import launched, spa_draft, spa_study
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+
+def two_arms(lost: dict[str, int], target_n=24):
+    """A launched study with two arms, and so many people in each who began and left."""
+    study = spa_draft(target_n=target_n, prompts=20, with_rating=False, with_surveys=False)
+    Arm.objects.create(study=study, name="longer")
+    study = launched(study)
+    for assignment in answer(study, target_n, percent=lambda person, x, y: 40 + person % 20):
+        arm = assignment.batch.arm.name
+        if lost.get(arm, 0) > 0:
+            lost[arm] -= 1
+            Assignment.objects.filter(pk=assignment.pk).update(
+                submitted_at=None, released_at=assignment.submitted_at, released_reason="returned"
+            )
+    return study
+
+
+def test_arms_that_lose_different_shares_are_told():
+    result = report(closed(two_arms({"longer": 9})))
+    lost = table(result, "attrition")
+    rows = {row["arm"]: row for row in lost["rows"] if row["lost"] == "left before the last page"}
+    assert {arm: (row["n_lost"], row["n"]) for arm, row in rows.items()} == {"all": (0, 12), "longer": (9, 12)}
+    assert rows["longer"]["difference"] == pytest.approx(0.75) and rows["longer"]["p"] < 0.001
+    assert (
+        "left before the last page: p = .001" in lost["note"] or "left before the last page: p < .001" in lost["note"]
+    )
+
+
+def test_arms_that_lose_nobody_have_nothing_to_test():
+    rows = table(report(closed(two_arms({}))), "attrition")["rows"]
+    assert {row["n_lost"] for row in rows} == {0} and {row["p"] for row in rows} == {None}
+    assert all(row["reason"] for row in rows if row["arm"] != "all")
+
+
+def test_one_arm_has_no_attrition_to_compare():
+    result = report(closed(spa_study(target_n=4, with_surveys=False)))
+    assert not [one for one in result["tables"] if one["name"] == "attrition"]

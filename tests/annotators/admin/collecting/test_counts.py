@@ -1,0 +1,167 @@
+"""Watching a study collect: counts, times, the inbox."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from annotators.models import Assignment, Inquiry, PageVisit
+from annotators.pages.sequence import page_words
+from annotators.places import assign, monitor
+from annotators.places.exclude import exclude
+from studies.models import Batch, Study
+from studies.services import lifecycle
+from tests import builders, players
+from tests.annotators.admin.collecting.watched import collecting, detail
+
+pytestmark = pytest.mark.django_db
+
+
+def test_places_are_counted_by_where_they_stand(study):
+    players.submitted(study, "1")
+    assign.begin(players.submitted(study, "2", until="s2.ask"))
+    looking = players.claimed(study, "3")
+    gone = players.claimed(study, "4")
+    assign.release(gone.pk, "returned")
+    total, arms = monitor.places(study)
+    assert (total.wanted, total.submitted, total.started, total.reserved, total.free) == (4, 1, 1, 1, 1)
+    # As everywhere: started is who was shown the first page.
+    assign.begin(looking)
+    assert (monitor.places(study)[0].started, monitor.places(study)[0].reserved) == (2, 0)
+    assert total.released == (("returned", 1),)
+    assert [(arm.name, arm.submitted, arm.free) for arm in arms] == [("all", 1, 1)]
+
+
+def test_minutes_and_pay_are_medians_of_those_who_submitted(client, study):
+    for n, minutes in enumerate((5, 10, 60)):
+        done = players.submitted(study, str(n))
+        Assignment.objects.filter(pk=done.pk).update(started_at=done.submitted_at - timedelta(minutes=minutes))
+        visit = PageVisit.objects.filter(assignment=done).first()
+        PageVisit.objects.filter(pk=visit.pk).update(active_seconds=60 * minutes)
+    pace = monitor.pace(study)
+    assert (pace.n, pace.minutes, pace.active_minutes) == (3, 10, 10)
+    page = " ".join(collecting(client, study).content.decode().split())
+    assert "<dt>Pay an hour, median</dt><dd>15.00 USD, by the time at work, bonuses with it</dd>" in page
+
+
+def test_days_count_arrivals_and_submissions(study):
+    players.submitted(study, "1")
+    early = players.submitted(study, "2")
+    Assignment.objects.filter(pk=early.pk).update(claimed_at=F("claimed_at") - timedelta(days=1))
+    assert [(day.claimed, day.submitted) for day in monitor.days(study)] == [(1, 0), (1, 2)]
+
+
+def test_tries_and_robots_are_not_counted(study):
+    players.submitted(study, "1", origin="robot")
+    assert monitor.places(study)[0].submitted == 0 and monitor.pace(study).n == 0
+    assert monitor.progress_of([study.pk]) == {study.pk: monitor.Progress(0, None, 1)}
+
+
+def test_a_place_that_a_robot_holds_is_not_free_for_anybody(client, study):
+    players.submitted(study, "1", origin="robot")
+    players.claimed(study, "2", origin="robot")
+    players.submitted(study, "3")
+    total, (arm,) = monitor.places(study)
+    for row in (total, arm):
+        assert (row.wanted, row.free, row.submitted, row.held_by_robots) == (4, 1, 1, 2)
+    page = collecting(client, study).content.decode()
+    assert "1 robot answered too; robots are not counted here, and hold 2 of the places." in page
+    players.submitted(study, "4")
+    # What the page calls free is what the door gives.
+    assert monitor.places(study)[0].free == 0
+    assert assign.claim_batch(study, assign.annotator_of("panel", "5")).outcome != "claimed"
+
+
+def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study):
+    late = players.submitted(study, "1")
+    Assignment.objects.filter(pk=late.pk).update(released_at=F("submitted_at"), released_reason="expired", is_late=True)
+    Batch.objects.filter(pk=late.batch_id).update(claimed=0)
+    players.submitted(study, "2")
+    total, _ = monitor.places(study)
+    assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
+    assert sum(day.submitted for day in monitor.days(study)) == total.submitted
+    assert sum(day.claimed for day in monitor.days(study)) == 2
+    page = collecting(client, study).content.decode()
+    assert "<b>1</b> of 4" in page and "1 person<" in page and ">Took a place</th>" in page
+
+
+def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
+    study = builders.choice_study(by=owner, m=1, target_n=4, target_cap=6, target_kind="kept")
+    first = players.submitted(study, "1")
+    exclude([first], "too_fast", owner, reopen=True)  # five places of six
+    last = study.batches.order_by("number").last()
+    Batch.objects.create(study=study, arm=last.arm, number=last.number + 1, wanted=1, origin="top_up")
+    Study.objects.filter(pk=study.pk).update(open_to=last.number + 2)
+    page = collecting(client, study).content.decode()
+    assert "1 place was opened again for somebody else." in page and "The cap of" not in page
+    exclude([players.submitted(study, "2")], "too_fast", owner, reopen=True)
+    page = collecting(client, study).content.decode()
+    assert "2 places were opened again for somebody else. The cap of 6 places is reached" in page
+
+
+def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study):
+    players.submitted(study, "1", comment="The third <b>text</b> was cut off.")
+    html = collecting(client, study).content.decode()
+    assert "The third &lt;b&gt;text&lt;/b&gt; was cut off." in html
+    assert "Outcomes are hidden while the study collects" in html
+    lifecycle.unblind(study, None, "why not")
+    assert "Outcomes are shown since" in collecting(client, study).content.decode()
+
+
+def test_no_page_about_annotators_names_a_system(client, study):
+    done = players.submitted(study, "1", comment="Fine.")
+    for url in (detail(done), f"/admin/annotators/assignment/?study={study.pk}"):
+        html = client.get(url).content.decode()
+        assert not any(name in html for name in builders.SYSTEMS), url
+    assert not any(name in collecting(client, study).content.decode() for name in builders.SYSTEMS)
+
+
+def test_queries_do_not_grow_with_people(client, study, owner):
+    lifecycle.draw_more(study, 2, by=None)
+
+    def queries(url):
+        with CaptureQueriesContext(connection) as context:
+            assert client.get(url).status_code == 200
+        return len(context)
+
+    urls = [
+        f"/admin/annotators/inquiry/study/{study.pk}/collecting/", f"/admin/annotators/assignment/?study={study.pk}",
+        "/admin/annotators/recruitment/",
+    ]  # fmt: skip
+
+    def one_more(n):
+        done = players.submitted(study, str(n), recruitment=builders.panel(study), comment="words")
+        Inquiry.objects.create(assignment=done, kind="question", text="Why?")
+        exclude([done], "too_fast", owner)
+
+    one_more(0)
+    for url in urls:
+        queries(url)
+    few = [queries(url) for url in urls]
+    for n in range(1, 5):
+        one_more(n)
+    assert [queries(url) for url in urls] == few
+
+
+def test_an_inquiry_is_handled_and_not_handled_after_all(client, study):
+    done = players.submitted(study, "1")
+    inquiry = Inquiry.objects.create(assignment=done, kind="report", text="It stops in the middle.", label="B")
+    assert "Inbox (1 waiting)" in collecting(client, study).content.decode()
+    url = f"/admin/annotators/inquiry/study/{study.pk}/inbox/{inquiry.pk}/"
+    client.post(url)
+    assert "waiting)" not in collecting(client, study).content.decode()
+    client.post(url, {"again": "1"})
+    inquiry.refresh_from_db()
+    assert inquiry.handled_at is None
+    assert client.get(url).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("start", "instructions"), ("s2.read", "section 2, reading"), ("s3.p1", "section 3, page 1"), ("s4", "section 4"),
+     ("s1.p2f", "section 1, page 2, reasons"), ("s1.p12t", "section 1, page 12, the truth")],
+)  # fmt: skip
+def test_a_page_is_named_for_what_it_is(key, words):
+    assert page_words(key) == words

@@ -1,0 +1,9 @@
+"""Addresses of the pages on which a study is watched."""
+
+
+def collecting(client, study):
+    return client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
+
+
+def detail(assignment):
+    return f"/admin/annotators/assignment/{assignment.pk}/change/"

@@ -1,0 +1,215 @@
+"""The study's page: defined, saved, refused with words, kept from two editors at once."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from studies.models import Contrast, ExclusionRule, Output, Section, Study, StudyMember, System
+from tests import builders
+from tests.admin_pages import changed, errors_of, form_of, study_url
+from tests.studies.admin.study.saved import page, save
+
+pytestmark = pytest.mark.django_db
+
+
+def test_who_creates_a_study_becomes_its_owner(client, owner):
+    data = changed(form_of(client.get("/admin/studies/study/add/"), "study_form"), title="New", public_title="Reading")
+    response = client.post("/admin/studies/study/add/", data, follow=True)
+    study = Study.objects.get()
+    assert response.status_code == 200 and "checklist" in response.content.decode()
+    assert (study.owner, study.members.get().role, study.arms.get().name) == (owner, "owner", "all")
+
+
+def test_a_save_is_counted_where_something_changed(client, study):
+    """That an untouched form changes nothing at all is tested for every form in tests/test_untouched.py."""
+    for public_title, version in (("Reading", 1), ("Reading", 1), ("Reading more", 2)):
+        response = save(client, study, public_title=public_title)
+        assert "Saved.</li>" in response.content.decode(), errors_of(response)
+        study.refresh_from_db()
+        assert (study.public_title, study.version) == (public_title, version)
+    save(client, study, **{"systems-0-reference": "maximal"})
+    study.refresh_from_db()
+    assert study.version == 3
+
+
+def test_the_checklist_leads_to_the_field_that_mends_it(client, study):
+    Study.objects.filter(pk=study.pk).update(contact="", target_n=None)
+    html = page(client, study).content.decode()
+    assert f'href="{study_url(study)}#id_contact"' in html and 'id="id_contact"' in html
+    assert "2 things are missing" in html and "Complete the design" in html
+
+
+def test_a_problem_of_a_section_leads_to_the_sections_page(client, study):
+    section = study.sections.get(protocol="spa")
+    section.questions.first().delete()
+    html = page(client, study).content.decode()
+    assert f"/admin/studies/section/{section.pk}/change/#questions-group" in html
+
+
+def test_the_burden_of_batches_is_shown_in_words_minutes_and_pay(client, study):
+    html = page(client, study).content.decode()
+    for words in ("smallest", "median", "largest", "Pay an hour"):
+        assert words in html
+
+
+def test_contrasts_systems_and_rules_are_written_on_the_page(client, study):
+    alpha, gamma = study.systems.get(name="alpha"), study.systems.get(name="gamma")
+    n = study.contrasts.count()
+    new = {
+        "contrasts-TOTAL_FORMS": n + 1, f"contrasts-{n}-x": alpha.pk, f"contrasts-{n}-y": gamma.pk,
+        f"contrasts-{n}-expected": "<", f"contrasts-{n}-role": "secondary", f"contrasts-{n}-level": "0.05",
+        "systems-TOTAL_FORMS": 4, "systems-3-name": "delta", "systems-3-is_human": "on",
+    }  # fmt: skip
+    response = save(client, study, **new)
+    assert "Saved.</li>" in response.content.decode(), errors_of(response)
+    assert Contrast.objects.get(study=study, x=alpha, y=gamma).expected == "<"
+    assert System.objects.get(study=study, name="delta").is_human
+
+
+def test_two_sections_change_places(client, study):
+    spa, rating = study.sections.order_by("position")
+    Section.objects.filter(pk=rating.pk).update(reuses=None)
+    response = save(client, study, **{"sections-0-position": 2, "sections-1-position": 1})
+    assert "Saved.</li>" in response.content.decode(), errors_of(response)
+    assert list(study.sections.order_by("position").values_list("pk", "position")) == [(rating.pk, 1), (spa.pk, 2)]
+
+
+def test_an_arm_keeps_its_systems(client, study):
+    alpha = study.systems.get(name="alpha")
+    save(client, study, **{"arms-0-shown_systems": [str(alpha.pk)]})
+    assert list(study.arms.get().systems.all()) == [alpha]
+    html = page(client, study).content.decode()
+    assert f'name="arms-0-shown_systems" value="{alpha.pk}"' in html
+
+
+def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypatch):
+    from django import forms
+
+    from studies.models import rules
+
+    class Parameters(forms.Form):
+        tau = forms.FloatField(min_value=1, initial=1.1, label="tau")
+
+    rule = rules.Rule("for_this_test", "Incoherent", lambda frame: None, Parameters)
+    monkeypatch.setitem(rules.REGISTRY, "for_this_test", rule)
+    row = ExclusionRule.objects.create(study=study, rule="for_this_test", settings={"tau": 1.3})
+    html = page(client, study).content.decode()
+    assert 'name="exclusion_rules-0-parameters-tau" value="1.3"' in html
+    save(client, study, **{"exclusion_rules-0-parameters-tau": "1.2"})
+    row.refresh_from_db()
+    assert row.settings == {"tau": 1.2}
+    for wrong in ("0", "-1", "NaN", "1e309", "1,1,1", "", "tau"):
+        response = save(client, study, **{"exclusion_rules-0-parameters-tau": wrong})
+        assert response.status_code == 200 and "look at these parameters" in errors_of(response), wrong
+    row.refresh_from_db()
+    assert row.settings == {"tau": 1.2}
+
+
+def test_a_form_opened_before_another_editor_saved_is_not_stored_over_it(client, study, owner):
+    opened = form_of(page(client, study), "study_form")
+    save(client, study, contact="first@example.org")
+    response = client.post(study_url(study), changed(opened, contact="second@example.org"))
+    html = response.content.decode()
+    assert response.status_code == 409 and "first@example.org" in html and "second@example.org" in html
+    study.refresh_from_db()
+    assert study.contact == "first@example.org"
+    # What was typed is in the page, and may be saved over it after all.
+    client.post(study_url(study), form_of(response, number=-1))
+    study.refresh_from_db()
+    assert study.contact == "second@example.org"
+
+
+def test_a_colleagues_new_row_is_a_conflict_too(client, study):
+    opened = form_of(page(client, study), "study_form")
+    System.objects.create(study=study, name="delta")
+    assert client.post(study_url(study), opened).status_code == 409
+
+
+def test_more_fields_than_a_request_may_have_are_refused_with_words(client, study, settings):
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 20
+    response = client.post(study_url(study), form_of(page(client, study), "study_form"))
+    assert response.status_code in (400, 413) and len(response.content) > 50
+
+
+def test_queries_of_the_page_do_not_grow_with_its_rows(client, study):
+    def queries():
+        with CaptureQueriesContext(connection) as context:
+            assert page(client, study).status_code == 200
+        return len(context)
+
+    queries()
+    few = queries()
+    made = System.objects.bulk_create(System(study=study, name=f"extra {n}") for n in range(8))
+    Contrast.objects.bulk_create(Contrast(study=study, x=a, y=b) for a, b in zip(made, made[1:], strict=False))
+    prompts = list(study.prompts.all())
+    Output.objects.bulk_create(Output(system=one, prompt=prompt, text="words") for one in made for prompt in prompts)
+    for n in range(5):
+        builders.Arm.objects.create(study=study, name=f"arm {n}")
+        StudyMember.objects.create(study=study, user=builders.user(f"user{n}"), role="viewer")
+    assert queries() == few
+
+
+def test_every_page_leads_to_pages_that_are_there(client, study):
+    html = client.get("/admin/studies/study/").content.decode()
+    for address in ("/docs/", "/studies/bundle/", "/admin/"):
+        assert f'href="{address}"' in html and client.get(address).status_code == 200
+    assert 'href="/"' not in html
+
+
+def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client, study):
+    html = save(client, study, language="klingon!", **{"systems-0-name": ""}).content.decode()
+    listed = html.partition('<ul class="refused" tabindex="-1" autofocus>')[2].partition("</ul>")[0]
+    assert 'href="#id_language"' in listed and 'href="#id_systems-0-name"' in listed
+    assert f"<h1>{study.title}</h1>" in html
+
+
+def test_an_archived_study_leaves_the_list_and_keeps_its_page(client, study):
+    from studies.services import lifecycle
+
+    lifecycle.archive(study, by=None)
+    assert study.title not in client.get("/admin/studies/study/").content.decode()
+    assert study.title in client.get("/admin/studies/study/?state=archived").content.decode()
+    assert client.get(study_url(study)).status_code == 200
+
+
+def test_markdown_is_shown_as_read_without_saving_and_without_harm(client, study):
+    data = changed(form_of(page(client, study), "study_form"), purpose="**Now** <script>alert(1)</script>")
+    response = client.post("/admin/studies/study/preview-text/", data | {"_preview_field": ["purpose"]})
+    html = response.content.decode()
+    assert "<strong>Now</strong>" in html and "<script>alert" not in html
+    study.refresh_from_db()
+    assert "Now" not in study.purpose
+
+
+def test_after_launch_the_page_is_read_only(client, study):
+    data = form_of(page(client, study), "study_form")
+    builders.launched(study)
+    html = page(client, study).content.decode()
+    for name in ("public_title", "target_n", "systems-0-name", "contrasts-0-x", "arms-0-name"):
+        assert f'name="{name}"' not in html
+    data.pop("_seen")
+    client.post(study_url(study), changed(data, public_title="Other words", systems__0__name="Other"))
+    study.refresh_from_db()
+    assert study.public_title == "Reading short stories" and not study.systems.filter(name="Other").exists()
+
+
+def test_after_launch_a_rule_says_the_parameters_that_hold_given_or_not(client, study):
+    ExclusionRule.objects.create(study=study, position=1, rule="incomplete", settings={})
+    ExclusionRule.objects.create(study=study, position=2, rule="too_fast", settings={"words_per_minute": 650})
+    ExclusionRule.objects.create(study=study, position=3, rule="copied_text", settings={})
+    builders.launched(study)
+    html = page(client, study).content.decode()
+    assert "answered at least = 1.0" in html
+    assert "fastest reading, words per minute = 650, fastest beside others (robust z) = -3" in html
+    assert len(re.findall(r">\s*none\s*<", html)) == 1
+
+
+def test_members_may_still_change_after_launch(client, study):
+    builders.user("vera")
+    builders.launched(study)
+    data = form_of(page(client, study), "study_form")
+    new = {"members-TOTAL_FORMS": "2", "members-1-username": "vera", "members-1-role": "viewer"}
+    response = client.post(study_url(study), changed(data, **new), follow=True)
+    assert study.members.filter(user__username="vera", role="viewer").exists(), errors_of(response)
