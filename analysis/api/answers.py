@@ -9,10 +9,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.blinding import check_outcomes
 from analysis.data.codings import CODINGS, codings_of, keyed_rows
+from analysis.data.export_requests import selection_for
 from analysis.data.flat.answers import problems_in
-from analysis.data.flat.selection import Selection, assignment_name
+from analysis.data.flat.selection import assignment_name
 from annotators import models as answers
 from annotators.places.exclude import exclude, reverse_exclusion
 from studies.access import Action
@@ -75,8 +75,8 @@ class Responses(StudyView):
         parameters=parameters, tag="answers",
     )  # fmt: skip
     def get(self, request, code):
-        check_outcomes(self.study, self.values["origin"])
-        selection = Selection(self.study, self.values["origin"], self.values["withdrawn"])
+        chosen = self.values["origin"], self.values["withdrawn"]
+        selection = selection_for("responses", self.study, *chosen, by=request.user)
         wanted = {path: self.values[name] for name, path in self.paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**wanted)
         found = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
@@ -96,8 +96,8 @@ class Codings(StudyView):
         "Codings, one flat row each", listed("Coding", shapes.CodingSerializer), parameters=parameters, tag="answers"
     )
     def get(self, request, code):
-        check_outcomes(self.study, self.values["origin"])
-        rows = codings_of(Selection(self.study, self.values["origin"], self.values["withdrawn"]))
+        chosen = self.values["origin"], self.values["withdrawn"]
+        rows = codings_of(selection_for("codings", self.study, *chosen, by=request.user))
         if self.values["sample"] is not None:
             rows = rows.filter(item__sample__number=self.values["sample"])
         rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]

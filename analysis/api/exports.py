@@ -5,10 +5,9 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.blinding import check_outcomes
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
 from analysis.data.export_requests import BadOrigins, request_export, selection_for
-from analysis.data.flat.selection import COUNTED, Selection
+from analysis.data.flat.selection import Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 
@@ -132,8 +131,7 @@ class Archive(StudyView):
         tag="exports",
     )
     def get(self, request, code):
-        check_outcomes(self.study, COUNTED)
-        blocks = archive_stream(self.study)
+        blocks = archive_stream(self.study, by=request.user)
         if request.method == "HEAD":
             blocks.close()
         return download(blocks, f"heval-{str(self.study.code)[:8]}.zip", "application/zip")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from annotators.models import Assignment
 from studies.access import Action, check
 from studies.models import Job, Study
 from studies.services import jobs
@@ -12,8 +11,7 @@ from . import parquet
 from .blinding import check_outcomes
 from .exports import OUTCOMES
 from .flat.selection import COUNTED, Selection
-
-ORIGINS = Assignment.Origin.values
+from .frames import ORIGINS
 
 
 class BadOrigins(ValueError):

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from analysis.data.blinding import check_outcomes
 from analysis.data.codings import codings_of
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
 from analysis.data.exports import Stream, Tally, csv_blocks, jsonl_blocks
@@ -18,6 +19,7 @@ from analysis.data.flat.selection import COUNTED, Selection
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import snapshot
 from analysis.models import AnalysisRun, Figure
+from studies.access import Action, check
 from studies.design.definition import canonical, design_of, mismatch, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
@@ -50,8 +52,10 @@ class _Pipe:
         return data
 
 
-def archive_stream(study: Study) -> Stream:
-    """The archive as a stream from one moment of the database."""
+def archive_stream(study: Study, *, by) -> Stream:
+    """The archive as a stream from one moment of the database. Raises PermissionDenied while outcomes are hidden."""
+    check(by, Action.EXPORT, study)
+    check_outcomes(study, COUNTED)
     return Stream(lambda: archive_blocks(study))
 
 

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from analysis.data.blinding import hides
 from analysis.data.context import Context
 from analysis.data.snapshot import snapshot
 from analysis.exclusions.flow import flow_of
@@ -122,7 +123,7 @@ def _blocks(
 
 def _hidden(study: Study, origins: list[str]) -> str:
     """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
-    if study.state in Study.COLLECTING and study.unblinded_at is None and {"live", "imported"} & set(origins):
+    if hides(study, origins):
         return (
             "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
             "progress only: looking at outcomes while people still come makes p-values wrong."
