@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
@@ -23,7 +22,6 @@ from annotators.recruitment.panels.publishing import (
     link_of,
     per_hour,
     publish,
-    published,
     stop,
     warnings,
 )
@@ -43,100 +41,9 @@ from studies.models import Job
 from studies.services.lifecycle import NotNow
 
 from ..models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
+from .panel_forms import ExportForm, PlanForm, PublishForm, SecretsForm
 
 ROWS = 100
-LARGEST = 8 * 1024 * 1024
-
-
-class SecretsForm(forms.Form):
-    """A field for each secret of a channel. What is kept is never sent back: an empty field leaves it as it is."""
-
-    def __init__(self, recruitment: Recruitment, *args):
-        super().__init__(*args)
-        kept = names_kept(recruitment)
-        for name, label in REGISTRY[recruitment.channel].secrets.items():
-            self.fields[name] = forms.CharField(
-                required=False, max_length=500, label=label, widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M} UTC. Empty: it stays." if name in kept else "None is kept.",
-            )  # fmt: skip
-            if name in kept:
-                self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
-
-    def changes(self) -> dict[str, str]:
-        typed = self.cleaned_data
-        new = {name: typed[name] for name in typed if not name.startswith("forget_") and typed[name]}
-        return {name.removeprefix("forget_"): "" for name in typed if name.startswith("forget_") and typed[name]} | new
-
-
-class ExportForm(forms.Form):
-    file = forms.FileField(
-        label="The file that the panel exports", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
-    )
-
-    def clean_file(self):
-        file = self.cleaned_data["file"]
-        if file.size > LARGEST:
-            raise forms.ValidationError("The file is larger than 8 MB. Export fewer submissions at once.")
-        try:
-            return file.read().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
-
-
-class PublishForm(forms.Form):
-    """What the panel is told. ``seen`` says for which values the cost was shown: others are shown first."""
-
-    title = forms.CharField(max_length=120, help_text="Of the task, at the panel. Name no system.")
-    description = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 4}))
-    places = forms.IntegerField(min_value=1, max_value=10_000, label="people")
-    minutes = forms.IntegerField(min_value=1, max_value=1440, label="minutes that it takes")
-    reward = forms.DecimalField(
-        min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay of one person"
-    )
-    seen = forms.CharField(required=False, widget=forms.HiddenInput)
-
-    def __init__(self, recruitment: Recruitment, *args):
-        study = recruitment.study
-        made = PanelPlan.objects.filter(recruitment=recruitment).first()
-        self.before = published(recruitment).count()
-        reward = recruitment.reward if recruitment.reward is not None else study.reward
-        super().__init__(
-            *args,
-            initial={
-                "title": study.public_title, "description": study.purpose[:2000], "places": made.round_places if made else recruitment.wanted or study.target_n,
-                "minutes": study.minutes, "reward": reward,
-            },
-        )  # fmt: skip
-        self.fields["reward"].help_text = f"In {recruitment.currency or study.currency}."
-
-    @property
-    def shown(self) -> str:
-        """The values of which a cost is shown, and how often something was published then: a page that is sent again later buys nothing."""
-        return "{places} x {reward}, {minutes}, after {before}".format(before=self.before, **self.cleaned_data)
-
-
-class PlanForm(forms.Form):
-    """Of rounds: declared before, and anew when it is wanted."""
-
-    people = forms.IntegerField(min_value=1, max_value=10_000, label="people wanted in all, by this link")
-    round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places a round")
-    lost_percent = forms.IntegerField(
-        min_value=0, max_value=50, initial=0, label="places that bring no finished work, in per cent",
-        help_text="What you expect. 0: nobody is invited beyond those wanted. It is measured from 20 used places on.",
-    )  # fmt: skip
-
-    def __init__(self, recruitment: Recruitment, *args):
-        self.study = recruitment.study
-        made = PanelPlan.objects.filter(recruitment=recruitment).first()
-        first = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
-        names = ("people", "round_places", "lost_percent")
-        super().__init__(*args, initial={name: getattr(made, name) for name in names} if made else first)
-
-    def clean_people(self):
-        people = self.cleaned_data["people"]
-        if self.study.target_n and people > self.study.target_n:
-            raise forms.ValidationError(f"The study wants {self.study.target_n} people.")
-        return people
 
 
 class PanelPages:

@@ -1,6 +1,5 @@
 """Studies: the list, and the page on which one is defined."""
 
-from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Q
@@ -17,62 +16,11 @@ from studies.stimuli.markdown import rendered
 from .. import access
 from ..access import Action
 from ..models import Study
-from . import acts, field_labels, life, stale, study_page
+from . import acts, life, stale, study_page
 from .access import Scoped, changed_in, may
-from .forms.fields import MarkdownArea
-from .forms.words import CleanWords
 from .inlines import INLINES
 from .inlines.members import Members
-
-MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
-RESEARCHER = ("title", "seed")
-FIELDSETS = (
-    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
-    (
-        "Words for annotators",
-        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words"]},
-    ),
-    (
-        "Consent and ethics",
-        {
-            "fields": (
-                "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
-                "withdrawal_blanks_ratings", "erase_after_days",
-            ),
-            "classes": ["part-consent"],
-        },
-    ),
-    (
-        "Design",
-        {
-            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "seed"),
-            "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
-            "classes": ["part-design"],
-        },
-    ),
-    ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
-    (
-        "Pay",
-        {"fields": (("reward", "currency", "minutes"), ("wage_per_hour", "words_per_minute")), "classes": ["part-pay"]},
-    ),
-    (
-        "Times",
-        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times"]},
-    ),
-)  # fmt: skip
-ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
-
-
-class StudyForm(CleanWords, forms.ModelForm):
-    class Meta(field_labels.meta("study")):
-        widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
-            "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-            "content_warning": forms.TextInput(attrs={"size": 80}),
-            "retention": forms.TextInput(attrs={"size": 80}),
-        }
-
-    def clean_currency(self):
-        return self.cleaned_data["currency"].upper()
+from .study_form import ADD_FIELDSETS, FIELDSETS, MARKDOWN, StudyForm
 
 
 class StateFilter(admin.SimpleListFilter):
