@@ -4,10 +4,7 @@ The same data give the same bytes, on either database. CSV guards texts that a s
 in front; ``raw`` leaves it out); JSON lines lose nothing and end in a line that counts and hashes what came before it.
 """
 
-import csv
-import json
 import math
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,14 +17,14 @@ from django.db import connections
 from django.db.models import Q, QuerySet
 
 from annotators.models import Assignment, Response
-from studies.stimuli.spreadsheet import guarded
 
 from .codings import CODINGS, coding_rows, codings_of
 from .flat.answers import answers, answers_of, problems_in
 from .flat.cells import compiled, moment, raw_rows
-from .flat.columns import ANSWER, ASSIGNMENTS, PAGE, RESPONSES, WHO, Column
+from .flat.columns import ASSIGNMENTS, PAGE, RESPONSES, WHO, Column
 from .flat.seats import Seat, seats, seats_of
 from .flat.selection import Selection
+from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, Format, as_json
 from .shown_outputs import ITEMS, item_rows, items_of
 from .snapshot import AT_ONCE, snapshot
 
@@ -39,85 +36,11 @@ OF_PEOPLE = frozenset({"responses", "assignments", "codings"})
 # What tells of outcomes, and is hidden while a study collects.
 OUTCOMES = frozenset({"responses", "codings"})
 LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
-# Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
-_AS_JSON = (
-    "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
-)
-_AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
-    ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
-
-    is_json: bool
-    is_guarded: bool
-    cells: Callable[[Sequence[Column], Sequence[Any]], bytes]
-    rest: Callable[[Iterable[tuple]], list[bytes]]
-    copy: str
-
-
-_QUOTED = re.compile('[,"\\r\\n]')
-
-
-def _csv_cell(cell: Any, is_guarded: bool) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "1" if cell else "0"
-    if not isinstance(cell, str):
-        return str(cell)
-    if is_guarded:
-        cell = guarded(cell)
-    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
-
-
-def _csv_cells(is_guarded: bool):
-    def cells_as_csv(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
-        return ",".join([_csv_cell(cell, is_guarded) for cell in cells]).encode()
-
-    return cells_as_csv
-
-
-class _CsvLines(list):
-    """What a csv writer writes to: one line a call. Its line end is \\n\\r so that it quotes both; one is kept."""
-
-    def write(self, line: str) -> None:
-        self.append(line[:-1].encode())
-
-
-def _csv_rest(rows: Iterable[tuple]) -> list[bytes]:
-    lines = _CsvLines()
-    csv.writer(lines, lineterminator="\n\r").writerows(rows)
-    return lines
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
-    return _json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
-
-
-_ANSWER_NAMES = [column.name for column in ANSWER]
-
-
-def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
-    return [
-        (_json(dict(zip(_ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode() for row in rows
-    ]
-
-
-JSONL = Format(True, False, _json_cells, _json_rest, _AS_JSON)
-CSV = Format(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
-RAW_CSV = Format(False, False, _csv_cells(False), _csv_rest, _AS_CSV)
 
 
 def _copied_lines(form: Format, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
     sql, params = compiled(answers(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
-    names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in _ANSWER_NAMES)])
+    names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in ANSWER_NAMES)])
     # The driver's own cursor: only that takes parameters for COPY.
     with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
         for line in copy:
@@ -241,7 +164,7 @@ def jsonl_blocks(name: str, selection: Selection, *, tally: Tally | None = None)
     yield from tally.blocks(LINES[name](JSONL, selection))
     n, problems = problems_in(selection) if name == "responses" else (0, [])
     end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
-    yield tally.take((_json(end) + "\n").encode())
+    yield tally.take((as_json(end) + "\n").encode())
 
 
 BLOCKS = {"csv": csv_blocks, "jsonl": jsonl_blocks}

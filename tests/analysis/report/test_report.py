@@ -15,7 +15,7 @@ from analysis.report.parameters import BadParameters
 from annotators.models import Assignment, Exclusion
 from annotators.participation.simulate import Crowd, simulate_answers
 from studies.design import checklist
-from studies.models import Arm, Contrast, Question, Study, System
+from studies.models import Contrast, Question, Study, System
 from studies.services import lifecycle
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, pairs, report, table

@@ -1,0 +1,87 @@
+"""A format says how cells become bytes: CSV, with or without a guard against formulas, and JSON lines."""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from studies.stimuli.spreadsheet import guarded
+
+from .flat.columns import ANSWER, Column
+
+# Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
+_AS_JSON = (
+    "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
+)
+_AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
+    ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
+
+    is_json: bool
+    is_guarded: bool
+    cells: Callable[[Sequence[Column], Sequence[Any]], bytes]
+    rest: Callable[[Iterable[tuple]], list[bytes]]
+    copy: str
+
+
+_QUOTED = re.compile('[,"\\r\\n]')
+
+
+def _csv_cell(cell: Any, is_guarded: bool) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "1" if cell else "0"
+    if not isinstance(cell, str):
+        return str(cell)
+    if is_guarded:
+        cell = guarded(cell)
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+
+
+def _csv_cells(is_guarded: bool):
+    def cells_as_csv(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+        return ",".join([_csv_cell(cell, is_guarded) for cell in cells]).encode()
+
+    return cells_as_csv
+
+
+class _CsvLines(list):
+    """What a csv writer writes to: one line a call. Its line end is \\n\\r so that it quotes both; one is kept."""
+
+    def write(self, line: str) -> None:
+        self.append(line[:-1].encode())
+
+
+def _csv_rest(rows: Iterable[tuple]) -> list[bytes]:
+    lines = _CsvLines()
+    csv.writer(lines, lineterminator="\n\r").writerows(rows)
+    return lines
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+    return as_json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
+
+
+ANSWER_NAMES = [column.name for column in ANSWER]
+
+
+def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
+    return [
+        (as_json(dict(zip(ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode() for row in rows
+    ]
+
+
+JSONL = Format(True, False, _json_cells, _json_rest, _AS_JSON)
+CSV = Format(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
+RAW_CSV = Format(False, False, _csv_cells(False), _csv_rest, _AS_CSV)
