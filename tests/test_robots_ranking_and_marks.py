@@ -9,7 +9,7 @@ from studies.services import lifecycle
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
 from tests.robots import Robot, address, system_of
 
-from .studies.imports.test_bundle import read_again, sha
+from .studies.imports.bundle.bundles import read_again, sha
 
 pytestmark = pytest.mark.django_db
 ORDER = {"gamma": 1, "alpha": 2, "beta": 2}  # the other two are equally good

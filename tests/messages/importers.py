@@ -22,7 +22,7 @@ from studies.stimuli.archives import ZipLimits, read_zip
 from studies.stimuli.declared import SettingsRefused
 from studies.stimuli.rows import Limits, read_rows
 from tests import builders
-from tests.studies.imports.test_importers import BAD_FILES, HEAD, lines, long, table, wide, zipped
+from tests.studies.imports.files import BAD_FILES, HEAD, lines, long, table, wide, zipped
 
 from .lines import FILE, NOTHING, Shown
 

@@ -5,31 +5,22 @@ from datetime import timedelta
 import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
-from django.utils import timezone
 
 from analysis.models import AnalysisRun, ApiToken, Coding, CodingItem, CodingSample, CodingSeat, Figure
 from annotators.models import (
     Annotator,
-    Appeal,
     Assignment,
     Exclusion,
     Inquiry,
-    OutcomePay,
     PageVisit,
     PanelBar,
     PanelEvent,
-    PanelOrder,
     PanelPlan,
-    PanelSecret,
-    PanelSubmission,
     PanelTask,
-    Payment,
     Recruitment,
     RecruitmentArm,
     Response,
-    SampleColumn,
     SampleValue,
-    Verdict,
 )
 from studies.models import (
     Arm,
@@ -52,72 +43,25 @@ from studies.models import (
     StudyMember,
     System,
 )
-from tests.builders import panel, spa_draft, user
+from tests.builders import user
+from tests.studies.models.rows import (
+    NOW,
+    appeal,
+    at_panel,
+    column,
+    order,
+    other,
+    outcome_pay,
+    payment,
+    rejection,
+    saved,
+    secret,
+    submission,
+    taken_back,
+    verdict,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
-NOW = timezone.now()
-
-
-@pytest.fixture
-def world():
-    """A draft with one row of everything, written past no guard."""
-    researcher = user()
-    study = spa_draft(owner=researcher, rules=[])
-    spa = study.sections.get(protocol="spa")
-    arm = study.arms.get()
-    prompt = study.prompts.first()
-    outputs = list(Output.objects.filter(prompt=prompt).order_by("system__name"))
-    item = Item.objects.create(study=study, section=spa, number=1, prompt=prompt, content="c" * 64)
-    exposures = [Exposure.objects.create(item=item, output=output, number=n) for n, output in enumerate(outputs)]
-    batch = Batch.objects.create(study=study, arm=arm, number=0, wanted=2, key="k")
-    Placement.objects.create(batch=batch, item=item, number=0)
-    design = Design.objects.create(study=study, version=1, canonical="{}", sha256="0" * 64, by=researcher)
-    annotator = Annotator.objects.create(pool="p", external_id="x")
-    assignment = Assignment.objects.create(study=study, batch=batch, annotator=annotator, design=design, started_at=NOW)
-    question = spa.questions.first()
-    Expected.objects.create(item=item, question=question, low=0, high=1)
-    ExclusionRule.objects.create(study=study, rule="late")
-    PageVisit.objects.create(assignment=assignment, key="s1", shown={})
-    response = Response.objects.create(assignment=assignment, question=question, slot="s1.q1", value=3)
-    exclusion = Exclusion.objects.create(assignment=assignment, reason="r", by=researcher)
-    Exclusion.objects.create(assignment=assignment, reason="back", by=researcher, reverses=exclusion)
-    recruitment = panel(study)
-    RecruitmentArm.objects.create(recruitment=recruitment, arm=arm)
-    ArmSystem.objects.create(arm=arm, system=study.systems.first())
-    SectionArm.objects.create(section=spa, arm=arm)
-    run = AnalysisRun.objects.create(
-        study=study, number=1, responses_n=0, responses_sha256="", code_version="", seed="", result={}, result_sha256=""
-    )
-    Figure.objects.create(run=run, name="f", svg="", pdf=b"")
-    ApiToken.objects.create(user=researcher, name="t", hash="h")
-    Job.objects.create(kind="x", request_token="t")
-    sampled = {"study": study, "kind": "explanations", "rule": "union", "codebook": {}, "per_arm": 1, "origin": "live"}
-    sample = CodingSample.objects.create(number=1, **sampled)
-    CodingSeat.objects.create(sample=sample, number=1, user=researcher)
-    coded = CodingItem.objects.create(sample=sample, number=1, assignment=assignment)
-    Coding.objects.create(item=coded, coder=researcher, labels="grammar")
-    contrast = study.contrasts.order_by("pk").first()
-    Contrast.objects.create(study=study, section=spa, x=contrast.x, y=contrast.y)
-    Contrast.objects.create(study=study, x_condition="none", y_condition="examples")
-    Contrast.objects.create(study=study, section=spa, x_condition="none", y_condition="examples")
-    return locals()
-
-
-def other(world, **columns):
-    """A second assignment of another person, without what a case gives itself."""
-    someone = Annotator.objects.create(pool="p", external_id="y")
-    return Assignment(
-        **{
-            "study": world["study"],
-            "batch": world["batch"],
-            "annotator": someone,
-            "design": world["design"],
-            "started_at": NOW,
-        }
-        | columns
-    )
-
-
 # constraint: (model, what would be stored) from the world
 CASES = {
     "study_state_agrees_with_its_times": lambda w: (Study, {"pk": w["study"].pk}, {"launched_at": NOW}),
@@ -353,68 +297,6 @@ CASES = {
     "api_token_hash_once": lambda w: ApiToken(user=w["researcher"], name="t", hash="h"),
     "api_token_is_hashed": lambda w: ApiToken(user=w["researcher"], name="t", hash=""),
 }
-
-
-def secret(w):
-    return PanelSecret(recruitment=w["recruitment"], name="token", ciphertext=b"x")
-
-
-def submission(w, **columns):
-    usual = {
-        "recruitment": w["recruitment"],
-        "external_id": "S",
-        "annotator": w["assignment"].annotator,
-        "state": "working",
-    }
-    return PanelSubmission(**usual | {"source": "service"} | columns)
-
-
-def verdict(w, **columns):
-    return Verdict(**{"assignment": w["assignment"], "kind": "approve", "by": w["researcher"]} | columns)
-
-
-def rejection(w):
-    return Verdict.objects.filter(kind="reject").first() or Verdict.objects.create(
-        assignment=w["assignment"], kind="reject", by=w["researcher"], category="c", message="m"
-    )
-
-
-def at_panel(w, **columns):
-    shown = PanelSubmission.objects.filter(external_id="S").first() or saved(submission(w))
-    return verdict(
-        w, **{"kind": "reject", "category": "at_panel", "message": "m", "by": None, "submission": shown} | columns
-    )
-
-
-def taken_back(w):
-    return verdict(w, kind="reverse", reverses=rejection(w))
-
-
-def appeal(w, **columns):
-    usual = {"verdict": rejection(w), "rejected_by": w["researcher"], "text": "Why?", "due_at": NOW + timedelta(days=9)}
-    return Appeal(**usual | columns)
-
-
-def order(w, **columns):
-    return PanelOrder(**{"recruitment": w["recruitment"], "operation": "stop", "token": "t"} | columns)
-
-
-def saved(row):
-    row.save()
-    return row
-
-
-def column(w):
-    return SampleColumn(study=w["study"], name="Age", kind="number")
-
-
-def outcome_pay(w, **columns):
-    return OutcomePay(**{"recruitment": w["recruitment"], "outcome": "full", "rule": "all"} | columns)
-
-
-def payment(w, **columns):
-    usual = {"assignment": w["assignment"], "kind": "base", "amount": 1, "currency": "USD", "way": "hand"}
-    return Payment(**usual | columns)
 
 
 def violates(name, error) -> bool:

@@ -1,37 +1,14 @@
+"""Rows are read however a table was saved, and what is no table is refused with its row."""
+
 import csv
 import gzip
 import io
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from studies.stimuli.rows import KEPT_PROBLEMS, Limits, Problem, Problems, read_rows
-from tests import ROOT
-
-
-def read(name, data, **options):
-    """(values of the rows, problems) of a file given as text or bytes."""
-    rows = read_rows(name, data.encode() if isinstance(data, str) else data, **options)
-    return [dict(row.values) for row in rows], rows.problems
-
-
-def sound(name, data, **options):
-    values, problems = read(name, data, **options)
-    assert list(problems) == []
-    return values
-
-
-def only_problem(name, data, **options):
-    values, problems = read(name, data, **options)
-    assert problems.count == 1, list(problems)
-    return problems.first[0]
-
+from tests.studies.stimuli.reading import only_problem, read, sound
 
 AB = [{"a": "1", "b": "2"}]
 
@@ -331,112 +308,3 @@ def test_a_cell_beyond_the_limit_keeps_its_row_out():
 @pytest.mark.parametrize(("name", "head", "row"), [("x.csv", "a\n", "1234567\n"), ("x.jsonl", "", '{"a": 1}\n')])
 def test_the_limit_of_a_row_is_no_limit_of_the_file(name, head, row):
     assert len(sound(name, head + row * 50, limits=Limits(row_characters=20))) == 50
-
-
-class Drip(io.RawIOBase):
-    """A stream that gives a few bytes at a time, as a socket does."""
-
-    def __init__(self, data, step):
-        self.data, self.step = data, step
-
-    def read(self, size=-1):
-        piece, self.data = self.data[: self.step], self.data[self.step :]
-        return piece
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 7])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_lines_and_characters_may_be_torn_anywhere(step, encoding):
-    data = 'a,b\r\n\u6587,"x\r\ny"\r\n\U0001f600,\u00e9\r'.encode(encoding)
-    if step < 3 and encoding != "utf-8":
-        step = 4  # a byte order mark comes whole from every stream in use
-    rows = read_rows("x.csv", Drip(data, step))
-    expected = [{"a": "\u6587", "b": "x\r\ny"}, {"a": "\U0001f600", "b": "\u00e9"}]
-    assert [(row.number, dict(row.values)) for row in rows] == list(enumerate(expected, 2))
-    assert list(rows.problems) == []
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_every_line_end_may_be_torn(step, end):
-    rows = read_rows("x.csv", Drip(end.join(["a,b", "1,2", "3,4", "5,6"]).encode(), step))
-    assert [(row.number, row.values["a"]) for row in rows] == [(2, "1"), (3, "3"), (4, "5")]
-
-
-CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
-
-
-@given(
-    st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6),
-    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
-    st.integers(4, 40),
-)
-def test_what_csv_writes_is_what_is_read(table, encoding, step):
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
-    writer.writerows([("a", "b"), *table])
-    rows = read_rows("x.csv", Drip(stream.getvalue().encode(encoding), step))
-    kept = [row for row in table if any(cell.strip() for cell in row)]
-    assert [tuple(row.values.values()) for row in rows] == kept
-
-
-@given(st.binary(max_size=200), st.sampled_from(["x.csv", "x.jsonl", "x.tsv"]))
-def test_no_bytes_raise(data, name):
-    rows = read_rows(name, data)
-    assert len(list(rows)) >= 0
-    assert isinstance(rows.problems.count, int)
-
-
-@given(st.text(alphabet='ab,;\t"\r\n\0\ufeff{}[]:1\\u', max_size=60), st.sampled_from(["x.csv", "x.jsonl"]))
-def test_no_text_raises(text, name):
-    list(read_rows(name, text.encode()))
-
-
-MEASURE = """
-import sys, time
-from studies.stimuli.rows import read_rows
-began = time.perf_counter()
-with open(sys.argv[1], "rb") as file:
-    rows = read_rows(sys.argv[1], file)
-    n = sum(1 for row in rows)
-seconds = time.perf_counter() - began
-# Not getrusage: its peak includes that of the process which forked this one.
-peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(n, rows.problems.count, int(peak) // 1024, seconds)
-"""
-
-
-def measured(path):
-    run = subprocess.run([sys.executable, "-c", MEASURE, path], cwd=ROOT, capture_output=True, text=True, check=True)
-    n, problems, megabytes, seconds = run.stdout.split()
-    return int(n), int(problems), int(megabytes), float(seconds)
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-
-
-@pytest.mark.slow
-@needs_proc
-@pytest.mark.parametrize("name", ["big.csv", "big.jsonl"])
-def test_a_hundred_megabytes_need_neither_memory_nor_patience(tmp_path, name):
-    line = '{"system": "a", "prompt": "p", "text": "%s"}\n' if name.endswith("l") else 'a,p,"%s"\n'
-    text = "It was a dark and stormy night. \u6587 " * 28
-    with open(tmp_path / name, "w", encoding="utf-8") as file:
-        file.write("" if name.endswith("l") else "system,prompt,text\n")
-        for _ in range(100_000):
-            file.write(line % text)
-    assert os.path.getsize(tmp_path / name) > 100_000_000
-    n, problems, megabytes, seconds = measured(str(tmp_path / name))
-    assert (n, problems) == (100_000, 0)
-    assert megabytes < 300
-    assert seconds < 60
-
-
-@pytest.mark.slow
-@needs_proc
-def test_a_million_rows_are_read(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b\n" + "1,2\n" * 1_000_000)
-    n, problems, megabytes, seconds = measured(str(path))
-    assert (n, problems) == (1_000_000, 0)
-    assert megabytes < 300 and seconds < 60

@@ -12,7 +12,7 @@ from studies.imports.tables.pairing import Candidate, _matched
 from studies.models import Arm, Output, Prompt, Study
 from studies.stimuli.texts import word_count
 from tests.builders import add_choice, launched, user
-from tests.studies.imports.test_importers import lines, table
+from tests.studies.imports.files import lines, table
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,27 @@
+"""A study is written into a bundle and read again."""
+
+import io
+
+from studies.design.definition import canonical, design_of, sha256_of
+from studies.imports.bundle import (
+    bundle_text,
+    read_bundle,
+)
+from studies.models import Study
+
+
+def sha(study: Study) -> str:
+    return sha256_of(canonical(design_of(Study.objects.get(pk=study.pk))))
+
+
+def read_again(study: Study) -> Study:
+    """The study as it comes back from its own file."""
+    return read_bundle(bundle_text(study).encode(), None)
+
+
+def png(colour="red") -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (9, 9), colour).save(out, "PNG")
+    return out.getvalue()

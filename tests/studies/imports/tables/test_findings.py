@@ -1,0 +1,180 @@
+"""An import says outright what is missing, what is odd and what would change."""
+
+import pytest
+
+from studies.imports.tables import Moved, writing
+from studies.models import AuditEvent, Output, Prompt
+from studies.services.lifecycle import NotNow
+from tests.builders import launched, spa_draft
+from tests.studies.imports.files import LONG, long, rows_of, sound, table, texts
+
+
+def test_an_unknown_system_is_one_problem_however_often_it_stands(study, put):
+    before = rows_of(study)
+    report = put(table([*LONG, long("p1", "zoe", "x"), long("p2", "zoe", "y")]))
+    assert [str(problem) for problem in report.problems] == [
+        "row 6, column “system”: the study has no system “zoe” (in 2 rows); correct the name, or tick “Make systems that the study does not have yet”."
+    ]
+    assert rows_of(study) == before
+    assert sound(put(table([*LONG, long("p1", "zoe", "x")]), creates_systems=True)).counts["systems"].new == 1
+    assert study.systems.filter(name="zoe").exists()
+
+
+def test_an_empty_output_needs_a_word(study, put):
+    rows = [long("p1", "ada", ""), long("p1", "bo", "Two.")]
+    report = put(table(rows))
+    assert (report.problems.first[0].row, report.problems.first[0].column) == (2, "text")
+    assert "ada is empty" in str(report.problems.first[0]) and not study.prompts.exists()
+    flagged = [rows[0] | {"is_empty": "true"}, rows[1]]
+    report = sound(put(table(flagged), is_dry_run=True))
+    assert [f.examples for f in report.findings if f.kind == "empty"] == [("ada on p1 (row 2)",)]
+    sound(put(table(rows), allows_empty=True))
+    assert Output.objects.get(system__name="ada").is_empty and texts(study)["ada", "p1", 0] == ""
+
+
+@pytest.mark.parametrize("text", ["\u200b\u00a0", "\u0301", " \n "])
+def test_what_nobody_sees_is_empty(study, put, text):
+    assert "is empty" in str(put(table([long("p1", "ada", text)])).problems.first[0])
+
+
+def test_a_column_of_texts_that_is_called_otherwise_makes_no_empty_outputs(study, put):
+    """Empty outputs are allowed, the texts stand in a column “story”: once all of them were stored as empty."""
+    report = put(b"prompt_key,prompt_text,system,story\np1,P,ada,One.\np2,P,ada,Two.\n", "t.csv", allows_empty=True)
+    (problem,) = report.problems
+    assert problem.row == 2 and "story" in problem.text and not study.prompts.exists()
+
+
+def test_an_output_is_empty_or_has_a_text(study, put):
+    report = put(table([long("p1", "ada", "A text", is_empty="yes")]))
+    assert report.problems.first[0].column == "is_empty"
+
+
+def test_changed_content_is_replaced_only_when_asked(study, put):
+    sound(put(table(LONG)))
+    before = rows_of(study)
+    changed = [
+        LONG[0] | {"text": "One, anew."},
+        *LONG[1:2],
+        *[row | {"prompt_text": "Another prompt"} for row in LONG[2:]],
+    ]
+    report = put(table(changed))
+    assert report.problems.count == 1 and "other content" in str(report.problems.first[0]) and rows_of(study) == before
+    assert (report.counts["outputs"].changed, report.counts["prompts"].changed, report.changes_count) == (1, 1, 2)
+    shown = next(change for change in report.changes if change.what.startswith("ada"))
+    assert (shown.row, shown.before, shown.after) == (2, "One.", "One, anew.")
+    report = sound(put(table(changed), replaces_changed=True))
+    assert report.is_written and texts(study)["ada", "p1", 0] == "One, anew."
+    assert study.prompts.get(key="p2").text == "Another prompt"
+    assert texts(study)["bo", "p2", 0] == "Four."
+
+
+def test_a_change_keeps_what_the_file_does_not_say(study, put):
+    row = long("p1", "ada", "x", domain="news", source="S", format="markdown", output_language="de")
+    sound(put(table([row])))
+    sound(put(table([long("p1", "ada", "y")]), replaces_changed=True))
+    prompt, output = study.prompts.get(), Output.objects.get(system__study=study)
+    assert (prompt.domain, prompt.source, output.format, output.language, output.text) == (
+        "news",
+        "S",
+        "markdown",
+        "de",
+        "y",
+    )
+
+
+def test_only_a_draft_takes_stimuli(put):
+    study = launched(spa_draft(prompts=12))
+    with pytest.raises(NotNow, match="draft alone"):
+        put(table([long("p900", "alpha", "x")]), into=study)
+    assert not study.prompts.filter(key="p900").exists()
+
+
+def test_what_was_confirmed_is_what_is_written(study, put):
+    agreed = put(table(LONG), is_dry_run=True).outcome()
+    put(table(LONG[:1]))  # somebody else was quicker
+    with pytest.raises(Moved, match="Look at what"):
+        put(table(LONG), agreed=agreed)
+    assert Output.objects.filter(system__study=study).count() == 1
+    again = put(table(LONG), is_dry_run=True)
+    assert (again.counts["outputs"].new, again.counts["outputs"].same) == (3, 1)
+    assert put(table(LONG), agreed=again.outcome()).is_written
+
+
+def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, monkeypatch):
+    from studies.imports.tables import run
+
+    def meddled(plan):
+        Prompt.objects.create(study=study, key="by hand")
+        return write(plan)
+
+    write = run.write
+    monkeypatch.setattr(run, "write", meddled)
+    with pytest.raises(Moved, match="while the file was being read"):
+        put(table(LONG))
+    assert not Output.objects.filter(system__study=study).exists()
+
+
+def test_a_failure_while_writing_leaves_no_row(study, put, monkeypatch):
+
+    monkeypatch.setattr(writing, "CHUNK", 3)  # the first prompts and outputs are written by then
+    monkeypatch.setattr(writing, "_change_outputs", _fails_at_the_second_chunk())
+    before = rows_of(study)
+    with pytest.raises(MemoryError):
+        put(table(LONG))
+    assert rows_of(study) == before and not AuditEvent.objects.exists()
+
+
+def _fails_at_the_second_chunk():
+    calls = []
+
+    def change(systems, prompts, changes):
+        calls.append(1)
+        if len(calls) == 2:
+            raise MemoryError
+
+    return change
+
+
+def test_rows_refer_to_a_prompt_given_before(study, put):
+    sound(put(table([LONG[0], {"prompt_key": "p1", "system": "bo", "text": "Two."}])))
+    assert study.prompts.get().text == "Prompt p1"
+    report = put(table([{"prompt_key": "p9", "prompt_text": "", "system": "bo", "text": "x"}]))
+    assert (
+        str(report.problems.first[0])
+        == "row 2, column “prompt_text”: the prompt p9 has no text here, and none in the study."
+    )
+
+
+def test_prompts_come_without_outputs_and_outputs_later(study, put):
+    sound(put(b"prompt_key,prompt_text\np1,One\np2,Two\n"))
+    report = sound(put(b"prompt_key,system,text\np1,ada,A.\np1,bo,B.\np2,ada,C.\n", "later.csv"))
+    assert report.counts["prompts"].same == 2
+    assert (report.missing, report.missing_count) == ([("p2", "bo")], 1)
+
+
+def test_missing_pairs_are_listed_exactly(study, put):
+    rows = [long(f"p{n}", system, f"{n}{system}") for n in range(5) for system in ("ada", "bo", "cy") if (n, system) not in {(1, "bo"), (4, "ada"), (4, "cy")}]  # fmt: skip
+    report = sound(put(table(rows), creates_systems=True, is_dry_run=True))
+    assert report.missing == [("p1", "bo"), ("p4", "ada"), ("p4", "cy")]
+
+
+def test_equal_outputs_are_reported_with_both_places(study, put):
+    rows = [long("p1", "ada", "Same words."), long("p1", "bo", "Same words. "), long("p2", "ada", "Same words."), long("p2", "bo", "Other.")]  # fmt: skip
+    found = {f.kind: f.examples for f in sound(put(table(rows), is_dry_run=True)).findings}
+    assert found["same_between_systems"] == ("ada on p1 = bo on p1 (row 3)",)
+    assert found["same_within_system"] == ("ada on p1 = ada on p2 (row 4)",)
+
+
+def test_what_betrays_a_system_is_said(study, put):
+    rows = [long(f"p{n}", system, f"Text {n} {'``so`` it went' if system == 'bo' else 'so it went'}.") for n in range(25) for system in ("ada", "bo")]  # fmt: skip
+    report = sound(put(table(rows)))
+    assert "surface:tokeniser_quotes" in {finding.kind for finding in report.findings}
+    # And also where the other system stands in the study already.
+    later = [long(f"p{n}", "cy", f"So <b>it</b> went {n}.") for n in range(25)]
+    report = put(table(later), "cy.csv", creates_systems=True, is_dry_run=True)
+    assert "surface:markup" in {finding.kind for finding in report.findings}
+
+
+def test_unknown_columns_are_named(study, put):
+    report = sound(put(table([row | {"note": "x", "langauge": "en"} for row in LONG]), is_dry_run=True))
+    assert [f.examples for f in report.findings if f.kind == "ignored_columns"] == [("langauge", "note")]
