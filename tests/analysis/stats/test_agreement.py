@@ -11,14 +11,11 @@ from statsmodels.stats import inter_rater
 from analysis.stats import agreement
 from analysis.stats.agreement import _alpha, _counts
 from analysis.stats.results import plain
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN_ALL = golden("agreement")
 GOLDEN = GOLDEN_ALL["four_coders"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def four_coders():

@@ -7,13 +7,10 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.stats import basic
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("basic")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def test_one_sample_agrees_with_the_reference():

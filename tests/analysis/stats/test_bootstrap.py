@@ -4,13 +4,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import bootstrap
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("bootstrap")["percentile"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def test_percentiles_of_given_resamples_agree_with_the_reference():

@@ -15,6 +15,7 @@ from analysis.stats import choice
 from analysis.stats.choice import Strategy
 from analysis.stats.results import plain
 from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("choice")
@@ -27,10 +28,6 @@ STRATEGIES = {
 # Whose unanimous pairs the released analysis counted as two labels; every other pair as three.
 RELEASED = {"v1_vs_cga": "unless_both_b", "v2_vs_cga_r1": "unless_both_a"}
 FILES = {"v1_vs_cga": "dhe_v1_vs_cga.csv", "v2_vs_cga_r1": "dhe_v2_vs_cga_r1.csv"}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def real(shared, batch):

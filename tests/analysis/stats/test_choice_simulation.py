@@ -19,6 +19,7 @@ from analysis.stats.sequential import (
     hoeffding_boundaries,
     sequential_test,
 )
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("choice_simulation")
@@ -26,10 +27,6 @@ STRATEGIES = dict(zip(("mv7", "mv5", "max3", "fixed", "one"), simulation.PAPER_S
 
 
 SD = math.sqrt(0.1)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def papers_agents(mu, capability_from=0.8, n=30_000, sd=SD):

@@ -7,16 +7,13 @@ from numpy.testing import assert_allclose
 from statsmodels.stats import inter_rater
 
 from analysis.stats import agreement, coding
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("coding")
 SETS = [None if found is None else set(found) for found in GOLDEN["sets"]]
 CODEBOOK = {"form": ["grammar", "genre"], "content": ["factuality", "repetition"], "null": ["vague"]}
 LABELS = ["grammar", "genre", "factuality", "repetition", "vague"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def two_coders(seed, n=80, k=4):

@@ -5,14 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import coherence
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 TABLE_1 = golden("spa")["table_1"]
 TRIANGLE = [(0, 1), (1, 2), (0, 2)]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def by_definition(row, pairs, n_systems):

@@ -12,13 +12,10 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 from analysis.stats import basic, clusters, detection, groups, multiplicity
 from analysis.stats.detection import _answers
 from analysis.stats.results import plain
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("detection")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def study(seed=0, n_annotators=80, per=6, n_items=40, d_prime=0.8, criterion=0.3, sd=0.5, sd_items=0.2):

@@ -26,10 +26,7 @@ from analysis.stats import (
     ranks,
     spa,
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
+from tests.analysis.stats.draws import rng
 
 
 def is_undefined(estimate, status, value=None):

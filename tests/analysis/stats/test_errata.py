@@ -28,13 +28,10 @@ from analysis.stats import (
     spa,
 )
 from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 TABLE_1 = golden("spa")["table_1"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def covers(interval, truth):

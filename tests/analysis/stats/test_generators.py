@@ -6,13 +6,10 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 from analysis.stats import clusters, detection, generators, ratings, spa
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("generators")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def icc(values, who):

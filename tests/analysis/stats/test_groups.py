@@ -12,14 +12,11 @@ from statsmodels.stats import oneway, proportion
 
 from analysis.stats import clusters, groups, power
 from analysis.stats.results import plain
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("groups")
 VALUES, GROUPS = GOLDEN["values"], GOLDEN["groups"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def answers(seed=0, n_annotators=60, per=6, n_items=25):

@@ -8,13 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import clusters, leaderboard
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("leaderboard")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def answers(draw, share):

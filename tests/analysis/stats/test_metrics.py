@@ -7,10 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import metrics
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
+from tests.analysis.stats.draws import rng
 
 
 def scored(draw, n_items=60, k=6, noise=0.5, gap=0.15):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from analysis.stats import mixture
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("mixture")
@@ -16,10 +17,6 @@ FIXED = {name: model for name, model in mixture.MODELS.items() if isinstance(mod
 
 # The better component is so narrow about .97 that 300 right of 300 rather belong to the "noisy" one.
 NARROW = mixture.BetaMixture((0.3, 0.7), (9.0, 9700.0), (0.5, 300.0))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def table_of(model, questions, **options):

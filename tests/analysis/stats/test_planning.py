@@ -22,14 +22,11 @@ from analysis.stats import (
     spa,
 )
 from analysis.stats.planning import _search, _simulation
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("planning")
 POWERS = golden("power")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def options(**more):

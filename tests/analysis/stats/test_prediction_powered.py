@@ -8,14 +8,11 @@ from scipy import special, stats
 
 from analysis.stats import clusters
 from analysis.stats.prediction_powered import clustered_prediction_powered_mean, prediction_powered_mean
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("prediction_powered")
 Z = float(special.ndtri(0.975))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def correlated(draw, n, big, correlation):

@@ -7,13 +7,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import ranks, ratings
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 COVERAGE = golden("ranks")["coverage"]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def rows(draw, truth, n_annotators=40, n_items=240, is_heavy=False):

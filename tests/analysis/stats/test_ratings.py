@@ -10,13 +10,10 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analysis.stats import clusters, ratings
 from analysis.stats.ratings import _mixed, _ordinal
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("basic")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def paired_rows(seed=0, n_annotators=30, n_prompts=6, difference=0.6):

@@ -12,6 +12,7 @@ from analysis.stats.basic import one_sample, sign_flip_pvalues, wilcoxon
 from analysis.stats.choice import Strategy
 from analysis.stats.sequential import beta_binomial_boundaries, crossings, hoeffding_boundaries, stitched_boundaries
 from tests.analysis.stats import comparisons
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("simulations")
@@ -26,10 +27,6 @@ THEIRS = {
     "batches": 1000,
     "equivalence": 400,
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def near(ours, theirs, our_runs, their_runs, allowed=4.0):

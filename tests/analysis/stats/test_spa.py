@@ -7,13 +7,10 @@ from scipy import stats
 
 from analysis.stats import basic, spa
 from analysis.stats.multiplicity import Family, adjusted
+from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("spa")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def both_orders():

@@ -7,14 +7,11 @@ from scipy import stats
 
 from analysis.stats import clusters, multiplicity, unpaired
 from analysis.stats.unpaired import _samples
+from tests.analysis.stats.draws import rng as generator
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("unpaired")
 X, Y = GOLDEN["x"], GOLDEN["y"]
-
-
-def generator(seed=0):
-    return np.random.default_rng(seed)
 
 
 def superior(x=X, y=Y, **more):
