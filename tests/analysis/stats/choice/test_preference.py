@@ -1,0 +1,125 @@
+"""Preference, place and agreement are estimated over annotators."""
+
+import json
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from analysis.stats import choice
+from analysis.stats.choice import Strategy
+from analysis.stats.results import plain
+from analysis.stats.sequential import hoeffding_boundaries
+from tests.analysis.stats.draws import rng
+
+
+def study(seed=0, n_annotators=40, n_labels=15, preference=0.6, bonus=0.1, lean=0.1):
+    draw = rng(seed)
+    annotators = np.repeat(np.arange(n_annotators), n_labels)
+    items = draw.integers(0, 60, len(annotators))
+    first = draw.integers(0, 2, len(annotators)).astype(float)
+    own = preference + draw.normal(0, lean, n_annotators)[annotators] + bonus * (first - 0.5)
+    return (draw.random(len(annotators)) < own).astype(float), first, items, annotators
+
+
+def test_the_bonus_of_the_first_place_agrees_with_least_squares():
+    chosen, first, _, annotators = study(n_annotators=60)
+    found = choice.position_effect(chosen, first, annotators)
+    design = sm.add_constant(first)
+    # Sixty annotators with as many labels each: the jackknife and the sandwich lie near each other.
+    fit = sm.OLS(chosen, design).fit(cov_type="cluster", cov_kwds={"groups": annotators})
+    assert_allclose(found.estimate, fit.params[1], atol=1e-10)
+    assert_allclose(found.detail["se"], fit.bse[1], rtol=0.05)
+    assert found.interval.low < 0.1 < found.interval.high and found.n == 60
+    swapped = choice.position_effect(1 - chosen, 1 - first, annotators)
+    assert_allclose(swapped.estimate, found.estimate)
+    assert_allclose(swapped.detail["balanced_share"], 1 - found.detail["balanced_share"])
+    assert_allclose(swapped.pvalue, found.pvalue)
+
+
+def test_a_place_that_never_changed_says_nothing():
+    fixed = choice.position_effect([1, 0, 1], [1, 1, 1], ["x", "y", "z"])
+    assert (fixed.status, fixed.estimate) == ("not_identified", None) and fixed.warned("order_not_identified")
+    assert choice.position_effect([], [], []).status == "no_data"
+    assert choice.position_effect([1, 0], [1, 0], ["x", "x"]).status == "n_lt_2"
+    alone = choice.position_effect([1, 0, 1], [1, 0, 0], ["x", "y", "z"])
+    assert alone.status == "not_identified" and alone.estimate == 0.5
+    same = choice.position_effect([1, 0] * 8, [1, 0] * 8, np.repeat(np.arange(8), 2))
+    assert (same.status, same.estimate) == ("zero_variance", 1.0)
+    few = choice.position_effect(*(array[:60] for array in np.array(study())[[0, 1, 3]]))
+    assert few.n == 4 and few.test is None and few.interval is not None
+    for found in (fixed, alone, same, few):
+        json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_the_unit_of_a_preference_is_the_annotator():
+    chosen, _, _, annotators = study(lean=0.2)
+    found = choice.preference(chosen, annotators, margin=0.2)
+    means = [chosen[annotators == who].mean() for who in range(40)]
+    reference = stats.ttest_1samp(means, 0.5)
+    assert_allclose([found.estimate, found.pvalue], [np.mean(means), reference.pvalue])
+    assert (found.n, found.n_rows) == (40, 600)
+    assert_allclose(found.sensitivity[0].estimate, chosen.mean())
+    assert found.sensitivity[-1].analysis == "choice.preference.equivalence"
+    once = choice.preference(chosen[::15], annotators[::15])
+    assert_allclose(once.pvalue, stats.binomtest(int(chosen[::15].sum()), 40).pvalue)
+    assert choice.preference([], []).status == "no_data"
+    assert choice.preference([1, 1, 1, 1], [1, 1, 2, 2]).status == "zero_variance"
+    swapped = choice.preference(1 - chosen, annotators)
+    assert_allclose([swapped.estimate, swapped.pvalue], [1 - found.estimate, found.pvalue])
+
+
+def test_a_repetition_is_compared_over_annotators():
+    chosen, _, _, annotators = study(n_annotators=60)
+    second = (annotators >= 28).astype(float)
+    found = choice.repetition_difference(chosen, second, annotators, margin=0.15)
+    assert_allclose(found.estimate, chosen[second == 1].mean() - chosen[second == 0].mean())
+    tost = found.sensitivity[0]
+    wanted = max(
+        stats.t.sf((found.estimate + 0.15) / found.detail["se"], found.detail["df"]),
+        stats.t.cdf((found.estimate - 0.15) / found.detail["se"], found.detail["df"]),
+    )
+    assert_allclose(tost.pvalue, wanted)
+    assert choice.repetition_difference(chosen, np.ones(900), annotators).status == "no_data"
+    assert choice.repetition_difference([1, 0], [0, 1], ["x", "x"]).status == "n_lt_2"
+
+
+def test_agreement_is_coded_twice():
+    chosen, first, items, annotators = study(bonus=0.0)
+    chosen, once = chosen.copy(), np.unique(annotators * 1000 + items, return_index=True)[1]
+    chosen[0] = np.nan
+    found = choice.choice_agreement(chosen[once], first[once], items[once], annotators[once], rng=rng(), resamples=99)
+    # Swapping the names of the systems, or of the places, changes neither.
+    other = choice.choice_agreement(
+        1 - chosen[once], 1 - first[once], items[once], annotators[once], rng=rng(), resamples=99
+    )
+    assert_allclose(found.kappa_system.estimate, other.kappa_system.estimate)
+    assert_allclose(found.kappa_position.estimate, other.kappa_position.estimate)
+    json.dumps(plain(found.as_dict()), allow_nan=False)
+
+
+def test_bad_arguments_are_named():
+    rule = hoeffding_boundaries(2, delta=0.1)
+    for call, word in (
+        (lambda: Strategy("two"), "name"),
+        (lambda: Strategy("majority", 4), "workers: 4"),
+        (lambda: Strategy("majority", 1), "workers: 1"),
+        (lambda: Strategy("one", 3), "workers"),
+        (lambda: Strategy("one", counting="twice"), "counting"),
+        (lambda: choice.item_decisions([0.5], ["p"], Strategy("one")), "values: row 0 is 0.5, neither 0 nor 1"),
+        (lambda: choice.item_decisions([2], ["p"], Strategy("one")), "values: row 0 is 2"),
+        (lambda: choice.law_of_labels([3], [2], Strategy("one")), "wins"),
+        (lambda: choice.law_of_labels([1, 1], [2], Strategy("one")), "n_labels"),
+        (lambda: choice.law_of_labels([1], [2], Strategy("majority", 3)), "n_labels: row 0 has 2 labels"),
+        (lambda: choice.law_of_labels([1], [2], Strategy("fixed")), "strategy"),
+        (lambda: choice.resampled_effort([1], [2], Strategy("one"), rule=rule, rng=rng()), "rule"),
+        (lambda: choice.resampled_effort([1, 1], [2, 2], Strategy("one"), rule=rule, runs=0, rng=rng()), "runs"),
+        (lambda: choice.position_effect([1], [1, 0], ["x"]), "a_was_first"),
+        (lambda: choice.repetition_difference([1], [1, 0], ["x"]), "is_second"),
+        (lambda: choice.choice_agreement([1], [1, 0], ["p"], ["x"], rng=rng()), "a_was_first: 2 rows"),
+        (lambda: choice.choice_agreement([1], [np.nan], ["p"], ["x"], rng=rng()), "a_was_first: row 0 is missing"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            call()
