@@ -44,7 +44,7 @@ from tests.test_urls import addresses, filled, world  # noqa: F401 - a fixture
 
 from .analysis.api.rest import api_of
 from .studies.imports.files import BAD_FILES, HEAD, IMAGE_ROW, rows_of, table, zipped
-from .studies.stimuli.test_images import png_with_size
+from .studies.stimuli.png import png_with_size
 
 pytestmark = pytest.mark.django_db
 

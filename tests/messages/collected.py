@@ -21,10 +21,10 @@ AREAS = {
         "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/imports/tables/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
-        "annotators/imports/*.py", "annotators/admin/views.py",
+        "studies/imports/tables/**/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "annotators/imports/**/*.py", "annotators/admin/views.py",
     ),
-    "bundle": ("studies/imports/bundle/*.py",),
+    "bundle": ("studies/imports/bundle/**/*.py",),
     "report": ("analysis/report/notices.py", "analysis/report/inconclusive.py"),
 }  # fmt: skip
 
@@ -44,7 +44,7 @@ METHODS = {
 # Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
 FIELD_ERRORS = {"ValidationError", "add_error"}
 # What nobody can see: a fault of the code itself.
-INTERNAL = ("studies/protocols/__init__:register: ", "studies/protocols/base/scales:_field: a question on a ")
+INTERNAL = ("register: ", "_field: a question on a ")
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"why", "became_of_places"}
 GAP = "…"
@@ -64,7 +64,10 @@ class Message:
 
     @property
     def where(self) -> str:
-        return f"{self.module}:{self.function}"
+        """The package and the function; a message stays where it is when a module of a package is split."""
+        parts = self.module.split("/")
+        depth = 3 if parts[1] == "protocols" or (parts[1] == "imports" and len(parts) > 3) else 2
+        return f"{'/'.join(parts[:depth])}:{self.function}"
 
     @property
     def key(self) -> str:
@@ -85,7 +88,7 @@ def collected() -> tuple[Message, ...]:
         for pattern in patterns:
             for path in sorted(ROOT.glob(pattern)):
                 for message in _Module(area, path).messages():
-                    if not message.key.startswith(INTERNAL):
+                    if not f"{message.function}: {message.text}".startswith(INTERNAL):
                         found.setdefault(message.key, message)
     return tuple(found.values())
 

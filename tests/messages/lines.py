@@ -1,6 +1,6 @@
 """The list of messages: for each, who provokes it, which words name its cause, and what the reader can do next.
 
-``LINES[where]`` holds the lines of the messages that are made at ``where`` (module:function). Each line is a tuple
+``LINES[where]`` holds the lines of the messages that are made at ``where`` (package:function). Each line is a tuple
 
     (cause, following, scenario)
 
@@ -28,6 +28,15 @@ class Shown:
 
     text: str
     url: str = ""
+
+
+def together(*parts: dict[str, list[Line]]) -> dict[str, list[Line]]:
+    """The lines of several modules, which may speak of the same place."""
+    found: dict[str, list[Line]] = {}
+    for part in parts:
+        for where, lines in part.items():
+            found.setdefault(where, []).extend(lines)
+    return found
 
 
 def faults(area: str, lines: dict[str, list[Line]]) -> list[str]:

@@ -15,7 +15,7 @@ from tests.analysis.protocols.answers import answer
 
 from .lines import NOTHING, Shown
 
-NOTICES, WHY = "analysis/report/notices", "analysis/report/inconclusive:why"
+REPORT = "analysis/report"
 
 
 def study_of(n=3, seconds=1200, **columns):
@@ -110,32 +110,32 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
 
 
 LINES = {
-    f"{NOTICES}:_of_rules_that_exclude_most": [
+    f"{REPORT}:_of_rules_that_exclude_most": [
         ("excludes 6 of 6 annotators who submitted", "look at the rule's settings", notices(make=hurried)),
     ],
-    f"{NOTICES}:_of_origins": [
+    f"{REPORT}:_of_origins": [
         ("The answers are those of robots alone", NOTHING, notices(origins=["robot"])),
     ],
-    f"{NOTICES}:_of_amendments": [
+    f"{REPORT}:_of_amendments": [
         ("The design was amended (version 1: 3 assignments; version 2: 0 assignments)", NOTHING, notices(amended)),
         ("1 item was retired by an amendment", NOTHING, notices(retired)),
     ],
-    f"{NOTICES}:_of_people": [
+    f"{REPORT}:_of_people": [
         ("1 page was answered without seeing an image", NOTHING, notices(make=with_unseen_image)),
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
         ("1 assignment was withdrawn by the annotator and left out", NOTHING, notices(withdrawn)),
     ],
-    f"{NOTICES}:_of_target": [
+    f"{REPORT}:_of_target": [
         ("The study closed itself by its stopping rule; 3 annotators had come, its budget was 6", NOTHING, notices(decided)),
         ("3 of the 6 annotators that the study aims at are there", "intervals are wider", notices()),
         ("The exclusion rules left nobody, so nothing can be estimated", "says how many each rule found", notices(left_out)),
     ],
-    f"{NOTICES}:_of_outcomes": [
+    f"{REPORT}:_of_outcomes": [
         ("looks at outcomes. It is applied to the paper's estimates", NOTHING, notices(make=with_tau)),
         ("from one order of naming: they are biased downwards", "No claim may rest on them", notices(make=with_tau)),
         ("Some pairs were asked in one direction only", NOTHING, notices(make=one_order)),
     ],
-    WHY: [
+    f"{REPORT}:why": [
         ("nobody has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
         ("the exclusion rules left out all 6 submitted assignments", "check whether a rule", why(kept=0)),
         ("the analysis of the protocol spa did not run", "names the reason", why(problems=[{"row": "protocol spa"}])),

@@ -1,9 +1,7 @@
 import hashlib
 import os
 import stat
-import struct
 import time
-import zlib
 from io import BytesIO
 
 import pytest
@@ -12,6 +10,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 from studies.stimuli import images
 from studies.stimuli.images import MAX_BYTES, EncodedImage, ImageRefused, encode_image, path_of, store
 from tests import ROOT
+from tests.studies.stimuli.png import png_with_size
 
 CANARY = b"CANARYqkzxwvjtyhmnbrpl"
 IMAGES = ROOT.parent / "shared" / "data" / "dalle_images"
@@ -34,16 +33,6 @@ def saved(image, kind, **options):
 
 def opened(encoded):
     return Image.open(BytesIO(encoded.data))
-
-
-def png_with_size(width, height):
-    """A valid header for a picture of any size, without the picture."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 10_000)) + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])

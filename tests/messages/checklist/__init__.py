@@ -1,0 +1,6 @@
+"""The lines of the checklist: what is missing or unwise in a draft. Each problem is linked to where it is changed."""
+
+from tests.messages.checklist import design, protocols
+from tests.messages.lines import together
+
+LINES = together(design.LINES, protocols.LINES)

@@ -1,0 +1,121 @@
+"""The lines of what is missing or unwise in a study, its arms, stimuli and comparisons."""
+
+from studies.models import Contrast, Output
+from tests import builders
+from tests.messages.checklist.drafts import (
+    about_a_survey,
+    all_arms,
+    arm,
+    first_question,
+    frozen,
+    full_spa,
+    no_outputs_but,
+    on,
+    only,
+    rankings_apart,
+    rating,
+    ready_made,
+    reversed_sections,
+    ruled,
+    section_with,
+    spa,
+    study_with,
+    without_contrasts,
+)
+
+D = "studies/design"
+LINES = {
+    f"{D}:_rule_problems": [
+        ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
+        ("no answer with the key “maybe”", "Correct the rule's settings", on(ruled("answered", question="fluent", options=["maybe"]))),
+    ],
+    f"{D}:_batch_problems": [
+        ("no live section that it is about compares anything", "Name another section", on(full_spa, about_a_survey)),
+        ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
+    ],
+    f"{D}:_stated_problems": [
+        ("Annotators need a title", "#id_public_title", on(spa, study_with(public_title=" "))),
+        ("There is no consent text", "#id_consent", on(spa, study_with(consent=""))),
+        ("nobody to write to", "#id_contact", on(spa, study_with(contact=""))),
+        ("There is no target", "say how many annotators", on(spa, study_with(target_n=None))),
+        ("No reward is stated", "#id_reward", on(spa, study_with(reward=None))),
+        ("No duration is declared", "#id_minutes", on(spa, study_with(minutes=None))),
+        ("There is no arm", "#arms-group", on(spa, lambda s: s.arms.all().delete())),
+        ("There is no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
+        ("Annotators may take several batches", "#id_batches_per_annotator", on(spa, study_with(batches_per_annotator=2))),
+    ],
+    f"{D}:_arm_problems": [
+        ("The arms have 9 places in all, the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
+        ("An arm takes 40 minutes, the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
+    ],
+    f"{D}:unreadable": [
+        ("There is no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
+        ("There is no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
+    ],
+    f"{D}:_section_problems": [
+        ("Section 2 must come after the section that it reuses", "/change/", on(full_spa, reversed_sections)),
+    ],
+    f"{D}:_form_problems": [
+        ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
+        ("Section 1 asks nothing", "add a question", on(spa, lambda s: first_question(s).section.questions.all().delete())),
+    ],
+    f"{D}:_stimuli_problems": [
+        ("There is 1 system: nothing can be compared", "#systems-group", on(rating, lambda s: only(s, "alpha"))),
+        ("In 1 of the ready-made batches a prompt stands twice", "/", on(spa, ready_made(2, 3, twice=True))),
+        ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
+    ],
+    f"{D}:_coverage_problems": [
+        ("1 of 12 prompts have no output of some system and are not shown: p011", "/", on(spa, lambda s: _missing(s, "p011"))),
+        ("A batch needs 4 prompts with an output of every system; there are 2", "Import more prompts", on(spa, no_outputs_but("beta", "p000", "p001"))),
+    ],
+    f"{D}:_contrast_problems": [
+        ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
+        ("No comparison is primary", "#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
+        ("No section estimates 'utility'", "#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
+        ("is expected to be equivalent, but no margin says", "#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
+        ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
+    ],
+    f"{D}:block_of": [
+        ("Some arms have a number of places", "give each arm a number", on(spa, all_arms(wanted=3), arm())),
+        ("The places of the arms (131, 130)", "Give the arms rounder numbers", on(spa, all_arms(wanted=131), arm(wanted=130))),
+    ],
+    f"{D}:_explained": [
+        ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
+    ],
+    f"{D}:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
+    f"{D}:_from_sources": [
+        ("1 more prompt is needed and 0 are left", "lower the number of items", on(lambda: _shared_prompts(), study_with(coverage="independent"))),
+    ],
+    f"{D}:_items_of": [
+        ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
+    ],
+}  # fmt: skip
+
+
+def _empty(study):
+    output = Output.objects.filter(system__study=study).first()
+    Output.objects.filter(pk=output.pk).update(text="", is_empty=True)
+
+
+def _missing(study, key):
+    Output.objects.filter(system__study=study, system__name="alpha", prompt__key=key).delete()
+
+
+def _third_contrast(study):
+    x, y = study.systems.get(name="alpha"), study.systems.get(name="gamma")
+    Contrast.objects.create(study=study, x=x, y=y)
+
+
+def _shared_prompts():
+    """Human and machine wrote on the same three prompts: each has enough of them, and a batch of four texts has not."""
+    study = builders.draft_study(systems=("human", "gpt"), prompts=3, target_n=4)
+    builders.add_humanlike(study, m=4)
+    return study
+
+
+def _after_humanlike():
+    """A section of three prompts, drawn in independent coverage after one that has taken four of the six."""
+    study = builders.draft_study(systems=("human", "gpt"), prompts=6, target_n=4, coverage="independent")
+    builders.add_humanlike(study, position=1, m=4)
+    builders.add_rating(study, position=2, m=3)
+    return study

@@ -1,0 +1,156 @@
+"""The lines of a reading and a writing: what changed meanwhile, and what is kept."""
+
+import tempfile
+
+from django.test import override_settings
+
+from studies.imports.preparation import Preparation
+from studies.imports.tables import Options, import_job, uploads, writing
+from studies.models import Job
+from studies.services import lifecycle
+from tests import builders
+from tests.messages.importers.answers import moved_answers
+from tests.messages.importers.scenarios import GOOD, TABLES, brings, file, imported, pairs, shown_by, small
+from tests.messages.lines import FILE, NOTHING
+from tests.studies.imports.files import HEAD, long, table
+
+
+def moved_while_read(data):
+    """Somebody changes the study between the reading and the writing, or in the midst of it."""
+
+    def scenario():
+        study = small()
+        whole = writing.standing_of
+
+        def standing(study, **options):
+            if not options.get("with_profiles", True):
+                study.prompts.create(key="other", text="Other.")
+            return whole(study, **options)
+
+        writing.standing_of = standing
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return shown_by(lambda: imported(study, folder, data, "t.csv"))
+        finally:
+            writing.standing_of = whole
+
+    return scenario
+
+
+def moved_while_written(data):
+    def scenario():
+        study = small()
+        whole = writing._replay
+
+        def replay(study, journal):
+            study.prompts.create(key="p1", text="By hand.")
+            whole(study, journal)
+
+        writing._replay = replay
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return shown_by(lambda: imported(study, folder, data, "t.csv"))
+        finally:
+            writing._replay = whole
+
+    return scenario
+
+
+def launched_meanwhile(data):
+    """The study is launched between the reading and the writing."""
+
+    def scenario():
+        study = builders.spa_draft(with_surveys=False, with_rating=False)
+        warnings = builders.warnings_of(study)
+        whole = writing.write
+
+        def write(plan):
+            lifecycle.launch(study, None, warnings)
+            whole(plan)
+
+        from studies.imports.tables import run
+
+        run.write = write
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return shown_by(lambda: imported(study, folder, data, "t.csv"))
+        finally:
+            run.write = whole
+
+    return scenario
+
+
+def moved_since_looked():
+    study = small()
+    with tempfile.TemporaryDirectory() as folder:
+        agreed = imported(study, folder, table([long("p1", "ada", "One.")]), "t.csv", is_dry_run=True).outcome()
+        study.prompts.create(key="p1", text="By hand.")
+        return shown_by(lambda: imported(study, folder, table([long("p1", "ada", "One.")]), "t.csv", agreed=agreed))
+
+
+def kept(*chunks):
+    def scenario():
+        most, uploads.MAX_BYTES = uploads.MAX_BYTES, 10
+        try:
+            with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
+                return shown_by(lambda: uploads.keep(chunks, "t.csv", study=1, user=1, options={}))
+        finally:
+            uploads.MAX_BYTES = most
+
+    return scenario
+
+
+def gone(by_job):
+    """The bytes of an upload are not there any more."""
+
+    def scenario():
+        study = small()
+        with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
+            upload = uploads.keep([b"prompt_key\n"], "t.csv", study=study.pk, user=1, options=Options().as_json())
+            upload.drop_file()
+            if by_job:
+                job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
+                return shown_by(lambda: import_job.run(job, lambda *told: None))
+            return shown_by(lambda: import_job.look(study, upload, None))
+
+    return scenario
+
+
+LINES = {
+    f"{TABLES}:import_file": [
+        ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
+        ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
+        ("The declared preparation changed", NOTHING, file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True)),
+    ],
+    f"{TABLES}:check_agreed": [
+        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_since_looked),
+        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
+    ],
+    f"{TABLES}:note_reading": [
+        ("Columns that are not imported. extra", NOTHING, file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
+        ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
+    ],
+    f"{TABLES}:keep": [
+        ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
+        ("The file is empty", FILE, kept(b"")),
+    ],
+    f"{TABLES}:_check": [("The uploaded file is no longer here", "Upload it once more", gone(False))],
+    f"{TABLES}:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
+    f"{TABLES}:write": [
+        ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
+        ("Stimuli can be imported into a draft alone", "clone the study", launched_meanwhile(table([long("new", "alpha", "One.")]))),
+        ("The study was changed while the file was being read", "Look at the file once more", moved_while_read(GOOD)),
+        ("The study was changed while the file was being written", "Look at the file once more", moved_while_written(GOOD)),
+    ],
+}  # fmt: skip
+
+
+def _into_a_launched_study():
+    study = builders.spa_study(with_surveys=False, with_rating=False)
+    with tempfile.TemporaryDirectory() as folder:
+        return shown_by(lambda: imported(study, folder, GOOD, "t.csv"))
+
+
+def _prepared(study):
+    study.preparation = Preparation().as_json()
+    study.save()

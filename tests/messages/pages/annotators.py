@@ -1,0 +1,177 @@
+"""The lines of trying a study out, of exclusions and of places."""
+
+from types import SimpleNamespace
+
+from django.urls import reverse
+
+from annotators.models import Exclusion
+from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion
+from annotators.places.tries import first_batch, make_test, try_out
+from studies.models import Arm
+from studies.services import lifecycle
+from tests import builders, players
+from tests.admin_pages import logged_in
+from tests.messages.lines import NOTHING, Shown
+from tests.messages.pages.scenarios import (
+    COLLECTING,
+    PLACES,
+    archived,
+    draft,
+    launched,
+    one_system,
+    refused,
+    says,
+    small_cap,
+    strange_protocol,
+)
+
+
+def with_test(act, **options):
+    """An act upon somebody's submitted work."""
+
+    def scenario():
+        study = options.get("make", launched)()
+        done = players.submitted(study, "somebody")
+        try:
+            said = act(study, done)
+        except lifecycle.NotNow as error:
+            said = str(error)
+        return [Shown(said)] if isinstance(said, str) else said
+
+    return scenario
+
+
+def excluded(make, **data):
+    """What is said after an exclusion by its page."""
+
+    def scenario():
+        study = make()
+        done = players.submitted(study, "somebody")
+        if data.pop("is_paused", False):
+            lifecycle.pause(study, by=None)
+        if data.pop("is_closed", False):
+            lifecycle.close(study, by=None)
+        sent = {"code": [str(done.code)], "reason": "too_fast", **data}
+        page = logged_in(builders.user()).post(reverse("admin:annotators_exclude"), sent, follow=True)
+        return [Shown(str(message)) for message in page.context["messages"]]
+
+    return scenario
+
+
+def previewed(client, study):
+    return client.get(reverse("admin:annotators_preview", args=[study.pk]), follow=True)
+
+
+def tried(client, study):
+    return client.post(reverse("admin:annotators_try", args=[study.pk]), follow=True)
+
+
+def tries_cleared(n):
+    def visit(client, study):
+        for _ in range(n):
+            try_out(study, builders.user())
+        return client.post(reverse("admin:annotators_clear_tries", args=[study.pk]), follow=True)
+
+    return visit
+
+
+def other_arm(study):
+    from annotators.admin.preview import _assignment
+
+    return _assignment(study, Arm.objects.create(study=builders.draft_study(), name="elsewhere"))
+
+
+def many_chosen():
+    """More than a thousand assignments are chosen in the list."""
+    from django.contrib.messages.storage.fallback import FallbackStorage
+    from django.test import RequestFactory
+
+    from annotators.admin.assignments import exclude_chosen
+
+    request = RequestFactory().post("/")
+    request.session, request.user = {}, builders.user()
+    request._messages = FallbackStorage(request)
+    exclude_chosen(None, request, SimpleNamespace(values_list=lambda *_, **__: ["a"] * 1001))
+    return [Shown(str(message)) for message in request._messages]
+
+
+def chosen_nothing(client, study):
+    return client.post(reverse("admin:annotators_exclude"), {"reason": "too_fast"}, follow=True)
+
+
+def taken_back(client, study):
+    exclude([players.submitted(study, "somebody")], "too_fast", builders.user())
+    exclusion = Exclusion.objects.get()
+    return client.post(reverse("admin:annotators_reverse_exclusion", args=[exclusion.pk]), {}, follow=True)
+
+
+def place_released(client, study):
+    assignment = players.claimed(study, "somebody")
+    return client.post(reverse("admin:annotators_release", args=[assignment.pk]), {}, follow=True)
+
+
+def reversed_twice(of_reversal):
+    def act(study, done):
+        (made,) = exclude([done], "too_fast", builders.user())
+        back = reverse_exclusion(made, builders.user())
+        reverse_exclusion(back if of_reversal else made, builders.user())
+
+    return act
+
+
+def two_studies(study, done):
+    exclude([done, players.submitted(launched(), "another")], "too_fast", None)
+
+
+def a_try(study):
+    exclude([make_test(study)], "too_fast", None)
+
+
+LINES = {
+    f"{PLACES}:first_batch": [
+        ("There is no arm", "add one under Arms", refused(draft, lambda s: (s.arms.all().delete(), first_batch(s)))),
+        ("The protocol gone of section 1 is not installed", "delete the section", refused(draft, lambda s: (strange_protocol(s), first_batch(s)))),
+    ],
+    f"{PLACES}:make_test": [("A launched study is not tried out any more", "open its link", refused(launched, make_test))],
+    f"{PLACES}:try_out": [("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))],
+    f"{COLLECTING}:_assignment": [("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))],
+    f"{PLACES}:exclude": [
+        ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude([done], "", None))),
+        ("Say which reason", "Say which", with_test(lambda s, done: exclude([done], "other", None))),
+        ("Choose assignments of one study", "Choose", with_test(two_studies)),
+        ("Choose at least one assignment", "Choose", with_test(lambda s, done: exclude([], "too_fast", None))),
+        ("is a try: tries are never counted", "Choose the others alone", refused(draft, a_try)),
+        ("is not submitted: there is nothing to leave out yet", "Choose the others alone", refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None))),
+    ],
+    f"{PLACES}:became_of_places": [
+        ("Its place is open again for somebody else", NOTHING, excluded(launched, reopen="on")),
+        ("The study takes nobody new, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
+        ("Its place is opened again within a few minutes, as far as the cap of 9 places allows", "You need not do anything", excluded(lambda: launched(replaces_excluded=True))),
+        ("Its place is opened again when the study is resumed", "You need not do anything", excluded(lambda: launched(replaces_excluded=True), is_paused=True)),
+        ("Its place stays taken: nobody else gets it. The cap of 4 places is reached", "clone the study", excluded(small_cap)),
+        ("Its place stays taken: nobody else gets it. To let", "choose “Open more places”", excluded(launched)),
+    ],
+    f"{PLACES}:reverse_exclusion": [
+        ("That is the taking back of an exclusion, not one", "Exclude the assignment once more", with_test(reversed_twice(True))),
+        ("It was taken back already", "You need not do anything", with_test(reversed_twice(False))),
+    ],
+    f"{PLACES}:reopen_places": [
+        ("Places can be opened while a study is launched or paused, and it is closing", "Exclude without opening the place again", with_test(
+            lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True)))),
+        ("The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened", "clone the study", with_test(
+            lambda s, done: reopen_places(s, [done], None), make=small_cap)),
+    ],
+    f"{PLACES}:release_place": [("There is no place to give back", "You need not do anything", with_test(lambda s, done: release_place(done, None)))],
+    f"{COLLECTING}:preview_view": [
+        ("There is nothing to preview yet. Section 1: Two systems are needed to be shown side by side", "Add a system", says(one_system, previewed)),
+    ],
+    f"{COLLECTING}:try_view": [("It cannot be tried out yet. Section 1: Two systems are needed", "Add a system", says(one_system, tried))],
+    f"{COLLECTING}:clear_view": [
+        ("2 tries are deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
+        ("One try is deleted", NOTHING, says(draft, tries_cleared(1))),
+    ],
+    f"{COLLECTING}:exclude_chosen": [("Choose at most 1000 at a time", "Choose at most", many_chosen)],
+    f"{COLLECTING}:exclude_page": [("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))],
+    f"{COLLECTING}:reverse_view": [("The exclusion is taken back: the assignment counts again", NOTHING, says(launched, taken_back))],
+    f"{COLLECTING}:release_view": [("The place is free again", NOTHING, says(launched, place_released))],
+}  # fmt: skip

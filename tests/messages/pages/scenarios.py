@@ -1,0 +1,117 @@
+"""Studies in each state, and what their pages say of an act upon them."""
+
+import re
+
+from studies.models import Study
+from studies.services import lifecycle
+from tests import builders, players
+from tests.admin_pages import logged_in, study_url
+from tests.messages.lines import Shown
+
+SERVICES, ADMIN = "studies/services", "studies/admin"
+PLACES, COLLECTING = "annotators/places", "annotators/admin"
+
+
+def by_nobody(step):
+    """A step of a study's life that the site itself takes."""
+    return lambda study: step(study, None)
+
+
+def draft(**columns):
+    return builders.spa_draft(owner=builders.user(), with_surveys=False, with_rating=False, **columns)
+
+
+def launched(**columns):
+    return builders.launched(draft(**columns), builders.user())
+
+
+def paused():
+    study = launched()
+    lifecycle.pause(study, by=None)
+    return again(study)
+
+
+def closed():
+    study = launched()
+    lifecycle.close(study, by=None)
+    lifecycle.finish(study, by=None)
+    return again(study)
+
+
+def again(study):
+    return Study.objects.get(pk=study.pk)
+
+
+def archived():
+    study = draft()
+    lifecycle.archive(study, by=None)
+    return again(study)
+
+
+def refused(make, act):
+    """What an act says that refuses."""
+
+    def scenario():
+        study = make()
+        try:
+            act(study)
+        except lifecycle.NotNow as error:
+            return [Shown(str(error))]
+        return []
+
+    return scenario
+
+
+def says(make, visit):
+    """The notices of the page that follows ``visit(client, study)``, with what stands beside the state."""
+
+    def scenario():
+        study = make()
+        response = visit(logged_in(builders.user()), study)
+        return [Shown(str(message)) for message in response.context["messages"]]
+
+    return scenario
+
+
+def act(name, **data):
+    return lambda client, study: client.post(study_url(study, f"{name}/do/"), data, follow=True)
+
+
+def stands(make, *changes):
+    """What stands beside the state, with the address of the button."""
+
+    def scenario():
+        study = make()
+        for change in changes:
+            change(study)
+        page = logged_in(builders.user()).get(study_url(study))
+        step = page.context["next_step"]
+        assert re.sub(r"\s+", " ", step.why) in re.sub(r"\s+", " ", page.content.decode().replace("&#x27;", "'"))
+        return [Shown(step.why, step.url)]
+
+    return scenario
+
+
+def closing(inside=0, **columns):
+    def make():
+        study = launched(**columns)
+        for n in range(inside):
+            players.claimed(study, f"person {n}")
+        lifecycle.close(study, by=None)
+        return again(study)
+
+    return make
+
+
+def one_system():
+    study = builders.draft_study(systems=("alpha",), owner=builders.user())
+    builders.add_choice(study)
+    return study
+
+
+def strange_protocol(study):
+    study.sections.update(protocol="gone")
+
+
+def small_cap():
+    return launched(target_n=4, target_cap=4)
