@@ -76,6 +76,14 @@ def same_orders(monkeypatch):
     monkeypatch.setattr(Assignment._meta.get_field("seed"), "_get_default", lambda: next(seeds))
 
 
+@pytest.fixture
+def world(db) -> dict:
+    """A site with a row of everything that has an address."""
+    from tests.addresses import everything
+
+    return everything()
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of the real stimuli and answers, beside the project."""

@@ -14,6 +14,7 @@ from analysis.protocols import REGISTRY as ANALYSES
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.protocols import REGISTRY as PROTOCOLS
 from tests import ROOT
+from tests.blockers import AD_WORDS
 
 PACKAGES = ("heval_site", "studies", "annotators", "analysis")
 SOURCES = [
@@ -267,9 +268,6 @@ def test_no_address_of_anybody_else_is_loaded(path):
     """No font, script or image of a third party; links that people follow are another matter."""
     text = path.read_text()
     assert not re.search(r"""(src|srcset|@import|url)\s*[=(]\s*['"]?(https?:)?//""", text)
-
-
-AD_WORDS = re.compile(r"\b(ads?|banner|track(ing|er)?|analytics|sponsor|popup)\b", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("path", [p for p in TEMPLATES if "annotate" in p.parts or "protocols" in p.parts], ids=name)

@@ -61,10 +61,10 @@ from annotators.recruitment.panels.secrets import HOOK, keep
 from heval_site.runtime import logs
 from studies.models import Job, Study
 from studies.services import jobs
+from tests.addresses import addresses, filled
 from tests.annotators.test_tasks import closed_long_ago
 from tests.builders import promised, spa_study, user
 from tests.players import answered
-from tests.test_urls import addresses, filled
 from tests.traces import Hunt, columns, opened, spellings
 
 from .pretend import Pretend

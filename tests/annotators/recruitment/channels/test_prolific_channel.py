@@ -10,10 +10,10 @@ from annotators.models.identity import ids_of
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.channels.codes import ALPHABET, is_near, new_code
 from tests.admin_pages import changed, errors_of, form_of
+from tests.blockers import AD_WORDS
 from tests.builders import recruitment, spa_study, user
 from tests.leaks import all_bytes
 from tests.robots import Robot
-from tests.test_rules_of_the_code import AD_WORDS
 
 PID, STUDY, SESSION = "5f1a" * 6, "60ab" * 6, "66f0" * 6
 SENT = f"PROLIFIC_PID={PID}&STUDY_ID={STUDY}&SESSION_ID={SESSION}"

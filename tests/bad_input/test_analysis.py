@@ -15,10 +15,9 @@ from analysis.report.build import build_report
 from studies.models import Arm, Contrast, Job, Output, Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
+from tests.analysis.api.rest import api_of
 from tests.builders import draft_study, launched, spa_draft, user
 from tests.players import submitted
-
-from .analysis.api.rest import api_of
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,87 @@
+"""No row changes where a form beside the admin's is sent back as it is shown."""
+
+import pytest
+from django.urls import reverse
+
+from analysis.report.parameters import checked_parameters
+from annotators.recruitment import sample
+from annotators.recruitment.channels import REGISTRY as CHANNELS
+from annotators.recruitment.panels import rounds
+from annotators.recruitment.panels.secrets import keep
+from studies.models import Job, Prompt, Study
+from studies.services import lifecycle
+from studies.stimuli.normalising import Preparation
+from tests import builders
+from tests.admin_pages import errors_of, forms_of, press
+from tests.untouched.drafts import PREPARATION, hard_study
+from tests.untouched.rows import differences, pages_of, pressed, rows, save_all
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("stored", [{}, PREPARATION, Preparation().as_json()], ids=["none", "odd", "whole"])
+def test_the_preparation_of_stimuli(client, owner, stored):
+    study = builders.draft_study(owner=owner, prompts=2)
+    Prompt.objects.filter(study=study).update(text=" Write W. ")
+    Study.objects.filter(pk=study.pk).update(preparation=stored)
+    url = reverse("import_preparation", args=[study.code])
+    before = rows()
+    for _ in range(2):
+        page = client.get(url)
+        form = next(one for one in forms_of(page) if "manner" in one.inputs)
+        page = press(client, url, form, ("act", "look"))
+        form = next(one for one in forms_of(page) if "manner" in one.inputs)
+        assert ("act", "prepare") in form.buttons
+        page = press(client, url, form, ("act", "prepare"))
+        assert page.status_code == 200 and "Done:" in page.content.decode()
+        assert not differences(before, rows())
+
+
+def test_the_pages_of_a_panel(client, owner):
+    """Secrets, rounds and the columns of the sample."""
+    study = builders.spa_study(owner, target_n=20)
+    sample.declare(study, [("Age", "number", True), ("Country of  residence", "category", False)], owner)
+    publishing = [slug for slug, channel in CHANNELS.items() if channel.publishes]
+    assert publishing
+    for slug in publishing:
+        made = builders.recruitment(study, slug, pool=slug)
+        keep(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), owner)
+        rounds.plan(made, owner, people=7, round_places=3, lost_percent=11)
+        before = rows()
+        for name, inputs in (
+            ("panel", set(CHANNELS[slug].secrets)),
+            ("panel_rounds", {"lost_percent"}),
+            ("sample", {"numbers"}),
+        ):
+            for _ in range(2):
+                response = pressed(client, reverse(f"admin:annotators_{name}", args=[made.pk]), inputs)
+                assert response.status_code == 302, (name, errors_of(response))
+                assert not differences(before, rows()), name
+
+
+def test_the_parameters_of_a_report(client, owner):
+    """The form as it is shown asks for what the report is by itself."""
+    study = builders.spa_study(owner, target_n=2)
+    response = pressed(client, reverse("analyses", args=[study.code]), {"level", "resamples"})
+    assert response.status_code == 302
+    job = Job.objects.get(kind="analyse")
+    assert checked_parameters(job.arguments["parameters"], study) == checked_parameters({}, study)
+
+
+def test_an_amendment_without_a_change_makes_no_version(client, owner):
+    study = hard_study(owner)
+    # What only a launch would refuse is put right.
+    study.contrasts.all().delete()
+    study.arms.update(wanted=None, domain="")
+    study.arms.get(name="second").systems.clear()
+    builders.launched(study, owner)
+    before = rows()
+    for _ in range(2):
+        response = pressed(client, reverse("admin:studies_amend", args=[study.pk]), {"reason"}, reason="Nothing.")
+        assert response.status_code == 422 and "Nothing would change." in errors_of(response)
+    with pytest.raises(lifecycle.NotNow, match="Nothing would change"):
+        same = {column: getattr(study, column) for column in sorted(Study.amendable)}
+        lifecycle.amend(study, {"study": {None: same}}, owner, "Nothing.")
+    assert not differences(before, rows()) and study.designs.count() == 1
+    # The page of a launched study, with its members, is a form too.
+    save_all(client, pages_of("studies/study"))

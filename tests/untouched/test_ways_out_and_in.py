@@ -1,0 +1,119 @@
+"""A study stays the same when it is exported, cloned, or written back over REST."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from analysis.api import urls as api_urls
+from analysis.api.serializers import StudySerializer
+from studies.design.definition import STUDY_FIELDS, canonical, design_of
+from studies.imports.bundle import bundle_text
+from studies.models import Study
+from tests import builders
+from tests.analysis.api.rest import api_of
+from tests.untouched.drafts import drafts, hard_study
+from tests.untouched.rows import differences, pressed, rows
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    made = drafts(owner, tmp_path)
+    assert len(made) > 2
+    for study in made:
+        before = rows()
+        text = client.get(reverse("bundle", args=[study.code])).content
+        assert not differences(before, rows())
+        file = SimpleUploadedFile("study.bundle.json", text)
+        response = client.post(reverse("bundle_upload"), {"file": file})
+        assert response.status_code == 302, response.content.decode()[-3000:]
+        again = Study.objects.latest("pk")
+        assert again.pk != study.pk and not differences(
+            {"": canonical(design_of(study))}, {"": canonical(design_of(again))}
+        )
+        assert bundle_text(again).encode() == text
+
+
+# What a clone has of its own: who it is, and its draw.
+OF_A_CLONE = {"title", "seed", "keeps_origin_out"}
+
+
+def test_a_clone(client, owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    for study in drafts(owner, tmp_path):
+        before = {name: row for name, row in rows().items() if not name.startswith("studies.AuditEvent")}
+        response = pressed(client, reverse("admin:studies_act", args=[study.pk, "clone"]), {"title"})
+        assert response.status_code == 302
+        copy = study.clones.get()
+        after = rows()
+        assert not differences(before, {name: row for name, row in after.items() if name in before})
+        own = [design_of(one) for one in (study, copy)]
+        assert {name for name in own[0]["study"] if own[0]["study"][name] != own[1]["study"][name]} <= OF_A_CLONE
+        for design in own:
+            design["study"] = {name: value for name, value in design["study"].items() if name not in OF_A_CLONE}
+        assert canonical(own[0]) == canonical(own[1])
+
+
+# Addresses that take a POST and are no resource that could be read and written back.
+ASKED_FOR = {
+    "api-studies": "makes a study (written back below)", "api-exclusions": "excludes people", "api-exclusion-reverse": "takes an exclusion back",
+    "api-payments": "writes down a payment", "api-analyses": "starts an analysis", "api-exports": "starts an export", "api-job": "cancels a job",
+    "api-archive": "starts an archive",
+}  # fmt: skip
+
+
+def test_what_is_read_over_rest_and_written_back(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    api = api_of(owner)
+    study, images = hard_study(owner), builders.exposures_draft(tmp_path, owner=owner)
+    written = set()
+    for pattern in api_urls.urlpatterns:
+        view = getattr(pattern.callback, "view_class", None)
+        methods = [method for method in ("put", "patch", "post", "delete") if hasattr(view, method)]
+        if not methods or pattern.name in ASKED_FOR:
+            continue
+        written.add(pattern.name)
+        for each in (study, images):
+            url = reverse(pattern.name, args=[each.code])
+            found = json.loads(api.get(url).body)
+            before = rows()
+            sent = found["results"] if isinstance(found, dict) and "results" in found else found
+            for method in methods * 2:
+                answer = api.send(method.upper(), url, sent)
+                assert answer.status_code == 200, (url, method, answer.body[:2000])
+                assert not differences(before, rows()), (url, method)
+    assert written >= {"api-study", "api-systems", "api-prompts", "api-outputs"}
+    assert set(ASKED_FOR) <= {pattern.name for pattern in api_urls.urlpatterns}
+    # The same once more, as a new study.
+    read = json.loads(api.get(reverse("api-study", args=[study.code])).body)
+    fields = StudySerializer().fields
+    writable = {name: read[name] for name in STUDY_FIELDS if not fields[name].read_only}
+    assert len(writable) > 20
+    made = json.loads(api.post(reverse("api-studies"), writable).body)
+    assert {name: made[name] for name in writable} == writable
+    again = Study.objects.get(code=made["code"])
+    assert {name: design_of(again)["study"][name] for name in writable} == {
+        name: design_of(study)["study"][name] for name in writable
+    }
+
+
+def test_an_image_is_sent_back_over_rest_and_never_made(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    study = builders.exposures_draft(tmp_path, owner=owner)
+    url, api = reverse("api-outputs", args=[study.code]), api_of(owner)
+    row = json.loads(api.get(url).body)["results"][0]
+    before = rows()
+    for changes, status, said in (
+        ({"sample": 7}, 400, "imported in a zip"),
+        ({"media": "0" * 64 + ".webp"}, 409, "another media"),
+        ({"text": "words"}, 400, "An image has no text"),
+        ({"is_empty": True}, 400, "An image has no text"),
+        ({"media": ""}, 400, "Give a text"),
+        ({"media": 3}, 400, "Give a text"),
+    ):
+        answer = api.post(url, [row | changes])
+        assert (answer.status_code, said in answer.body.decode()) == (status, True), (changes, answer.body)
+    assert not differences(before, rows())
