@@ -11,8 +11,8 @@ from django.urls import NoReverseMatch, reverse
 from heval_site.views import docs
 from studies.models import Study
 from studies.services import jobs
+from tests import ROOT
 from tests.browsing import appears, press
-from tests.test_docs import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 TEXT = docs.read_pages()["tutorial/first-study"].text
