@@ -47,7 +47,7 @@ def everything() -> dict:
     done = submitted(study, "done", recruitment=door, comment="fine")
     live = claimed(study, "live", recruitment=door)
     exclusions = exclude([done], "technical", by=people["owner"])
-    run = run_analysis(study, {"resamples": 99}, people["owner"])
+    run = run_analysis(study, {"resamples": 99}, by=people["owner"])
     job = jobs.submit("analyse", study=study, by=people["owner"])
     token = ApiToken.objects.create(user=people["owner"], name="t", hash="0" * 64)
     sample = CodingSample.objects.create(

@@ -130,7 +130,7 @@ def columns_of(model, skipped=(), **given) -> dict:
 
 def scales() -> Iterator[dict]:
     """Each kind of scale: as short as can be, with each part that it may have, and with all of them."""
-    from studies.admin.forms import PARTS
+    from studies.admin.forms.scales import PARTS
 
     parts = {
         "minimum": 0, "maximum": 7, "low": " worst", "middle": "so | so", "high": "best ", "is_best_first": True,

@@ -6,12 +6,14 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.db.models import F, QuerySet
+from django.dispatch import Signal
 
 from annotators import tasks
 from annotators.models import Assignment, PageVisit, Response
 from annotators.places import assign
+from studies import signals
 from studies.models import Batch, Job, Study
-from studies.services import jobs, lifecycle
+from studies.services import lifecycle
 from tests.bad_input.annotators.assignments import at_questions, finished, fresh, words_of
 from tests.builders import panel, spa_study
 from tests.players import claimed, open_page, submitted
@@ -153,10 +155,11 @@ def test_a_full_disk_is_told_and_heals_and_leaves_nothing_half_written(client):
 
 
 def test_no_annotator_ever_waits_for_a_broker(study, client, monkeypatch, django_capture_on_commit_callbacks):
-    def broken():
+    def broken(**kwargs):
         raise AssertionError("the broker was asked")
 
-    monkeypatch.setattr(jobs, "wakers", [broken])
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(broken)
     with django_capture_on_commit_callbacks(execute=True):
         client.post(f"/e/{panel(study).key}/?who=a", {"agree": "1"})
         assignment = finished(Assignment.objects.get())

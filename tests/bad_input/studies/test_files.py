@@ -12,7 +12,7 @@ from studies.imports.tables import Options, import_file, import_job
 from studies.models import Contrast, Output, Study
 from studies.services import jobs
 from tests import builders
-from tests.studies.imports.test_importers import BAD_FILES, HEAD, IMAGE_ROW, rows_of, table, zipped
+from tests.studies.imports.files import BAD_FILES, HEAD, IMAGE_ROW, rows_of, table, zipped
 from tests.studies.stimuli.png import png_with_size
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +66,7 @@ def put(shelf, tmp_path):
     def imported(data, name="t.csv"):
         path = tmp_path / name
         path.write_bytes(data)
-        return import_file(shelf, path, options=Options())
+        return import_file(shelf, path, options=Options(), by=None)
 
     return imported
 

@@ -8,7 +8,7 @@ import pytest
 from annotators.models import PageVisit, Response
 from annotators.pages.record import record_page
 from annotators.pages.show import shown_page
-from studies.design.definition import problems
+from studies.design.checklist import problems
 from studies.models import Exposure, Question, Study, System
 from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
 from studies.protocols.base.scales import read_scale

@@ -23,7 +23,7 @@ def test_who_creates_a_study_becomes_its_owner(client, owner):
 
 
 def test_a_save_is_counted_where_something_changed(client, study):
-    """That an untouched form changes nothing at all is tested for every form in tests/test_untouched.py."""
+    """That an untouched form changes nothing at all is tested for every form in tests/untouched."""
     for public_title, version in (("Reading", 1), ("Reading", 1), ("Reading more", 2)):
         response = save(client, study, public_title=public_title)
         assert "Saved.</li>" in response.content.decode(), errors_of(response)
