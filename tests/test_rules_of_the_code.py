@@ -219,7 +219,12 @@ SILENCED = re.compile(r"#\s*(noqa|type:\s*ignore)(?!: [A-Z]+[0-9]+(, [A-Z]+[0-9]
 
 
 # Who may read a role: the table of permissions, the model itself, and the form by which owners give roles.
-MAY_READ_ROLES = {"studies/access.py", "studies/models/__init__.py", "studies/models/members.py", "studies/admin/inlines/members.py"}
+MAY_READ_ROLES = {
+    "studies/access.py",
+    "studies/models/__init__.py",
+    "studies/models/members.py",
+    "studies/admin/inlines/members.py",
+}
 ROLES = re.compile(r"\bStudyMember\b|\bmemberships\b|\bstudy\.members\b|\bmembers__|\.is_(superuser|staff)\b")
 
 

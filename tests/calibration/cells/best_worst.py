@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 
 from analysis.stats import best_worst
-
 from tests.calibration import worlds
 from tests.calibration.cells.cell import COVERS, REJECTS, Cell, covered, rejected
 
