@@ -10,6 +10,7 @@ from django.db.models import Count
 
 from . import Ask, DrawnItem, Page, Problem, Protocol, Sample, question_asks, register
 from .base.fields import ExposureChoice
+from .base.scales import read_scale
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
 POINTS = (
@@ -264,8 +265,6 @@ def _has_two_sides(scale) -> bool:
 
 
 def _spec(stored):
-    from .base.scales import read_scale
-
     try:
         return read_scale(stored)
     except (ValueError, TypeError, KeyError):

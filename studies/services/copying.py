@@ -7,6 +7,7 @@ from django.db import models, transaction
 
 from studies import access, signals
 from studies.access import Action, check
+from studies.design.draw import content_of
 from studies.models import (
     TEST_NUMBERS,
     Arm,
@@ -129,8 +130,6 @@ def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -
 
 def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
     """Items name their content by ids of prompts and outputs, which are new here."""
-    from studies.design.draw import content_of
-
     shown: dict[int, list[int]] = {row.pk: [] for row in rows}
     for item, output in Exposure.objects.filter(item__in=list(shown)).values_list("item_id", "output_id"):
         shown[item].append(outputs[output])

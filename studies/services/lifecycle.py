@@ -16,11 +16,11 @@ from studies.access import Action, check
 from studies.design.checklist import problems, unreadable
 from studies.design.definition import canonical, design_of, sha256_of
 from studies.design.draw import PoolSpent, drawn_batches, write_batches
-from studies.models import Batch, Design, Exposure, Item, Output, Placement, Prompt, Study, audit
+from studies.models import Arm, Batch, Design, Exposure, Item, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import amending
 from studies.protocols import Problem
 
-from . import sizes
+from . import jobs, sizes
 from .steps import is_time_for
 
 # What grows by leaps when a study is launched, or shortly before.
@@ -76,8 +76,6 @@ def _refuse_launched(study: Study) -> None:
 
 def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
     """Check, and hand the launch to a job. Raises NotReady or NotNow; gives the Job."""
-    from . import jobs
-
     check(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     with transaction.atomic():
@@ -288,8 +286,6 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
     ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
     Pay may only rise.
     """
-    from studies.models import Arm, Item, Question
-
     check(by, Action.RUN, study)
     if not reason.strip():
         raise NotNow("Say why: the reason is kept with the new version of the design.")
