@@ -3,6 +3,7 @@
 from studies.models import Job
 from studies.services import jobs
 
+from .data import parquet
 from .data.replacing import replace_everywhere
 from .data.snapshot import Busy
 from .report import watch
@@ -27,3 +28,9 @@ def analyse(job: Job, progress: jobs.Progress) -> dict:
     """Build and store a report. Run again after a crash it gives the analysis that the first run stored."""
     run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}
+
+
+@jobs.register("export", readable=(parquet.NotInstalled,))
+def export(job: Job, progress: jobs.Progress) -> dict:
+    """Make a file of a table."""
+    return parquet.make_file(job, progress)

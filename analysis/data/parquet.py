@@ -91,7 +91,7 @@ def _responses(selection: Selection) -> Iterator[tuple]:
                     yield (*start, *rest)
 
 
-# As a job
+# Made by a job
 
 
 def folder() -> Path:
@@ -106,8 +106,7 @@ def file_of(job: Job) -> Path | None:
     return path if path.is_file() else None
 
 
-@jobs.register("export", readable=(NotInstalled,))
-def export(job: Job, progress: jobs.Progress) -> dict[str, Any]:
+def make_file(job: Job, progress: jobs.Progress) -> dict[str, Any]:
     """Make the file, then put it in its place in one step: a job that is run again finds nothing half done."""
     _clear_old()
     arguments = job.arguments

@@ -9,7 +9,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.data import exports
+from analysis.data import formats
 from analysis.data.data_dictionary import codebook_markdown, codebook_of
 from analysis.data.exports import TABLES
 from analysis.data.flat.selection import Selection
@@ -61,7 +61,7 @@ def test_names_of_systems_arms_prompts_and_labels_are_guarded_too_and_numbers_st
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.text(alphabet=st.characters(exclude_categories=["Cs"]))))
 def test_any_cell_written_by_us_is_read_back(cell):
     for is_guarded in (True, False):
-        line = exports._csv_cell(cell, is_guarded) + ",end\n"
+        line = formats._csv_cell(cell, is_guarded) + ",end\n"
         read = next(csv.reader(io.StringIO(line, newline=""), strict=True))[0]
         expected = "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
         if is_guarded and isinstance(cell, str) and cell.startswith(FORMULA_STARTS):

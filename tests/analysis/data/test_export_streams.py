@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 from django.db import connections
 
-from analysis.data import exports
+from analysis.data import exports, formats
 from analysis.data.exports import BLOCKS
 from analysis.data.flat import seats
 from analysis.data.flat.answers import answers
@@ -97,7 +97,7 @@ def test_an_error_within_a_stream_gives_its_place_back(monkeypatch):
     submitted(study, "p", comment="x")
     for _ in range(3):
         stream = exports.stream("responses", "csv", Selection(study))
-        monkeypatch.setattr(exports, "_csv_cell", None)
+        monkeypatch.setattr(formats, "_csv_cell", None)
         with pytest.raises(TypeError):
             list(stream)
         monkeypatch.undo()
