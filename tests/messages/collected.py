@@ -15,11 +15,7 @@ from tests import ROOT
 
 # The code whose messages are held to the list, by area.
 AREAS = {
-<<<<<<< ours
     "checklist": ("studies/design/**/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py"),
-=======
-    "checklist": ("studies/design/definition.py", "studies/design/draw.py", "studies/protocols/base/pairs.py", "studies/protocols/**/*.py", "studies/protocols/base/scales.py", "annotators/pay/promises.py"),
->>>>>>> theirs
     "pages": (
         "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/**/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
         "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",

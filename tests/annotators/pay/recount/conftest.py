@@ -1,0 +1,128 @@
+"""The study in which people come to every end there is, for every recount."""
+
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from analysis import tasks as analysis_tasks
+from annotators.models import (
+    PanelOrder,
+    PanelSubmission,
+    Payment,
+)
+from annotators.participation.withdraw import withdraw
+from annotators.pay import ledger
+from annotators.pay.verdicts.appeals import answer, open_appeal
+from annotators.pay.verdicts.decide import reject, work_of_submission
+from annotators.places import assign, leases
+from annotators.places.exclude import exclude, reverse_exclusion
+from annotators.places.tries import try_out
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.prolific.policy import REFUSALS
+from annotators.recruitment.panels import Seen
+from annotators.recruitment.panels.orders import send_due
+from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels.secrets import keep
+from studies.models import Arm, Study, StudyMember
+from studies.services import lifecycle
+from studies.services.copying import clone
+from tests.annotators.pay.recount.world import EARLY, again, finished_late, imported, screened_out, show, slow, started
+from tests.annotators.pay.verdicts.conftest import LONG, checks
+from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
+from tests.builders import launched, promised, recruitment, spa_draft, user
+from tests.players import answered, claimed, submitted
+
+
+@pytest.fixture
+def service(monkeypatch):
+    made = Pretend()
+    speaks(monkeypatch, made)
+    monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval", "bonus", "screen_out"}))
+    monkeypatch.setattr(type(REGISTRY["generic"]), "refusals", REFUSALS)
+    return made
+
+
+@pytest.fixture
+def world(service):
+    """The study, a link by a panel, and a link whose people are paid by hand in another currency."""
+    owner = user("owner")
+    draft = spa_draft(
+        owner=owner, m=1, both=False, with_rating=False, prompts=20, target_n=18, target_kind="kept", batches_per_annotator=2,
+        wage_per_hour=Decimal("12.00"), rules=[("too_fast", {"words_per_minute": 700, "z": None})],
+    )  # fmt: skip
+    Arm.objects.create(study=draft, name="paid more", reward=Decimal("3.00"))
+    StudyMember.objects.create(study=draft, user=user("colleague"), role="editor")
+    answered(try_out(draft, owner))  # the launch clears it
+    study = launched(draft, owner)
+    panel, by_hand = recruitment_of(study), recruitment(study, currency="EUR", reward=Decimal("2.00"))
+    for link in (panel, by_hand):
+        promised(link, **EARLY)
+    keep(panel, {"token": "t"})
+
+    # Nobody is written down who does not agree.
+    assert Client().post(f"/e/{by_hand.key}/", {"start": "1"}).status_code == 422
+    done = {name: slow(submitted(study, name, recruitment=panel)) for name in ("ann", "bob", "cy", "dan", "eve", "flo")}
+    done |= {name: slow(submitted(study, name, recruitment=by_hand)) for name in ("gus", "hal")}
+    screened = screened_out(study, "ida", panel)
+    gone, back = started(study, "joe", panel), started(study, "kim", panel)
+    late = finished_late(study, "lea", panel, taken_by="max")
+    assert late.is_late
+    assign.release(gone.pk, "expired")
+    assign.release(back.pk, "returned")
+    asked = started(study, "ned", by_hand)
+    assert leases.extend(asked)
+    claimed(study, "oda", by_hand)
+    withdraw(started(study, "pam", panel))
+    withdraw(slow(submitted(study, "quy", recruitment=panel)))
+    slow(submitted(study, "ann", recruitment=panel))  # a second batch of the same person
+    submitted(study, "ray", recruitment=panel)  # in no time at all: a rule finds them
+    exclude([done["bob"]], "too_fast", owner, reopen=True)
+    (taken_back,) = exclude([done["cy"]], "copied_text", owner)
+    exclude([done["gus"], late], "misunderstood", owner)
+    reverse_exclusion(taken_back, owner)
+    assert analysis_tasks.replace_who_left() == 3  # who withdrew after the end, who was too fast, who was left out
+    submitted(study, "robot 1", origin="robot")
+    claimed(study, "robot 2", origin="robot")
+    imported(study)
+    assign.turn_away(study, assign.annotator_of("panel", "sue"), panel)
+    assign.turn_away(study, assign.annotator_of("panel", "tim"), by_hand)
+
+    # What the panel shows, somebody unknown with the rest; a rejection that stands, and one that is taken back on appeal.
+    show(panel, done, "submitted")
+    show(panel, {"late": late, "ida": screened}, "submitted")
+    take_in(panel, [Seen("T", "S-nobody", "a stranger", "submitted")], "service")
+    clone(study, owner, "A clone")
+    for name in ("dan", "eve"):
+        shown = PanelSubmission.objects.get(assignment=done[name])
+        checks(shown, 1, 2)
+        reject(work_of_submission(panel, shown.pk), "FAILED_CHECK", LONG, owner)
+    objection = open_appeal(done["eve"], "I answered as well as I could, and say so.")
+    answer(objection, "So you did.", True, user("colleague"))
+    send_due(panel, service, lambda *_: None)
+    show(panel, {"ann": done["ann"], "bob": done["bob"], "eve": done["eve"]}, "approved")
+    show(panel, {"dan": done["dan"]}, "rejected")
+    show(panel, {"ida": screened}, "screened_out")
+
+    # Pay rises in one arm while the study is paused.
+    lifecycle.pause(study, owner)
+    arm = Arm.objects.get(study=study, name="paid more")
+    lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.50")}}}, owner, "It takes longer.")
+    lifecycle.resume(study, owner)
+    study, panel, by_hand = Study.objects.get(pk=study.pk), again(panel), again(by_hand)
+    for link in (panel, by_hand):
+        ledger.settle(link)
+    # A bonus that is carried out, one that the panel refuses, one that waits; one reward is paid by hand.
+    for name, amount in (("ann", "1.20"), ("bob", "0.75"), ("flo", "0.40")):
+        ledger.add(panel, [ledger.Extra(done[name], Decimal(amount), "Thank you.")], "bonus", owner)
+    total = ledger.total_of(ledger.to_order(panel, service.can))
+    ledger.order(panel, service.can, total, owner)
+    refused = Payment.objects.get(assignment=done["bob"], kind="bonus").order
+    service.faults = [
+        "refused" if one == refused else "" for one in PanelOrder.objects.filter(state="waiting").order_by("pk")
+    ]
+    send_due(panel, service, lambda *_: None)
+    ledger.settle(panel)
+    ledger.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
+    slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
+    return study, panel, by_hand
