@@ -12,17 +12,11 @@ from annotators.models.identity import keep_identity, panel_id
 from annotators.places import assign
 from studies.models import Batch, Study
 from studies.services import lifecycle
+from tests.annotators.closed_studies import closed_long_ago
 from tests.builders import spa_study
 from tests.players import claimed, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
-
-
-def closed_long_ago(study, days):
-    lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
-    before = timezone.now() - timedelta(days=days)
-    QuerySet(Study).filter(pk=study.pk).update(launched_at=before, closing_at=before, closed_at=before)
 
 
 def test_raw_ids_go_when_the_last_of_a_persons_studies_is_over():

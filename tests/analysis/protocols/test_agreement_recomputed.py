@@ -18,7 +18,7 @@ from annotators.places.exclude import exclude
 from studies.models import Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
-from tests.annotators.places.test_settle import outcome
+from tests.annotators.places.claiming import outcome
 from tests.builders import choice_study, user
 from tests.players import MAX_THREE, choosing
 

@@ -19,7 +19,7 @@ from annotators.recruitment.panels.secrets import keep
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
-from tests.annotators.pay.test_ledger import shown
+from tests.annotators.pay.submissions import shown
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import panel, promised, spa_study, user
 from tests.players import claimed, submitted

@@ -19,9 +19,10 @@ from annotators.participation.withdraw import withdraw
 from annotators.places import assign, leases
 from studies.models import Study
 from studies.services import lifecycle
-from tests.annotators.places.test_races import came_of, counts_are_true
+from tests.annotators.places.sending import came_of
 from tests.builders import add_rating, draft_study, launched, recruitment
 from tests.players import claimed, form
+from tests.races import counts_are_true
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql")]
 KEY, NEXT = "s1.p2", "s1.p3"

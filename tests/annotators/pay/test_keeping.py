@@ -17,7 +17,7 @@ from annotators.recruitment.panels.alerts import alerts
 from annotators.recruitment.panels.orders import give
 from heval_site.runtime import doctor
 from tests.admin_pages import logged_in
-from tests.annotators.test_tasks import closed_long_ago
+from tests.annotators.closed_studies import closed_long_ago
 from tests.builders import panel, spa_study, user
 from tests.players import submitted
 

@@ -25,12 +25,11 @@ from annotators.pay.ledger import Extra, order, settle, to_order
 from annotators.pay.promises import is_less, missing, proposed
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Seen
 from annotators.recruitment.panels.orders import give, send_due
-from annotators.recruitment.panels.reconcile import take_in
 from studies.models import Arm, AuditEvent, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import NotNow
+from tests.annotators.pay.submissions import shown
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import panel, promised, spa_study, user
 from tests.players import answered, claimed, submitted
@@ -181,23 +180,6 @@ def test_an_arm_that_names_no_pay_is_not_paid_less_than_the_study_by_an_amendmen
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("2.60")}}}, user("owner"), "Pay rises.")
     with pytest.raises(lifecycle.NotNow, match="Pay can only rise"):
         lifecycle.amend(study, {"arm": {arm.pk: {"reward": None}}}, user("owner"), "The study's again.")
-
-
-def shown(recruitment, *states):
-    """The panel shows these works; ``states``: (assignment, state)."""
-    seen = [
-        Seen("T", f"S{one.pk}", f"person {one.pk}", state, code=book_receipt(one)) for one, state in states
-    ]  # fmt: skip
-    for one, _ in states:
-        key = assign.pool_key(recruitment.pool, f"person {one.pk}")
-        type(one.annotator).objects.filter(pk=one.annotator_id).update(pool=recruitment.pool, external_id=key)
-    return take_in(recruitment, seen, "service")
-
-
-def book_receipt(one):
-    from annotators.places.receipts import receipt_of
-
-    return receipt_of(one.code)
 
 
 def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):

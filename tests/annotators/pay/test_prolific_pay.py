@@ -12,7 +12,7 @@ from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificSta
 from annotators.recruitment.panels.orders import decide
 from studies.models import Job
 from studies.services import jobs
-from tests.annotators.recruitment.test_whole_way import PEOPLE, came, finished, recruited
+from tests.annotators.recruitment.arrivals import PEOPLE, came, finished, recruited
 from tests.builders import promised, user
 
 pytestmark = pytest.mark.django_db

@@ -13,6 +13,7 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import Closed, Conflict, Elsewhere, standing_of
 from annotators.participation.withdraw import withdraw
 from annotators.places import assign, leases
+from tests.annotators.places.sending import came_of
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, open_page, plausible, submitted
 from tests.races import all_at_once, counts_are_true
@@ -81,12 +82,6 @@ def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
     assert sorted(places_by_arm(study).values()) == [8, 8, 8, 8]
     arms = Assignment.objects.filter(study=study).values_list("annotator", "batch__arm").distinct()
     assert arms.count() == Assignment.objects.filter(study=study).values("annotator").distinct().count()
-
-
-def came_of(code: str, key: str, data: dict) -> str | int:
-    """What a browser is told that sends this: the next page's key, or the status."""
-    answer = Client().post(f"/p/{code}/{key}/", data)
-    return answer["Location"].split("/")[3] if answer.status_code == 302 else answer.status_code
 
 
 def test_a_page_that_is_sent_while_its_draft_is_being_saved_is_stored_whole():

@@ -13,6 +13,7 @@ from annotators.places import assign, settle
 from annotators.places.exclude import exclude
 from studies.models import AuditEvent, Batch, Item, Study
 from studies.services import lifecycle
+from tests.annotators.places.claiming import outcome
 from tests.builders import choice_study, spa_study, user
 from tests.players import MAX_THREE, answered, choosing, claimed, open_page, submitted
 from tests.races import all_at_once, counts_are_true
@@ -31,10 +32,6 @@ def places_of(study) -> Counter:
     for item, wanted in Item.objects.filter(study=study).values_list("pk", "placements__batch__wanted"):
         found[item] += wanted or 0
     return found
-
-
-def outcome(study, person):
-    return assign.claim_batch(Study.objects.get(pk=study.pk), assign.annotator_of("panel", person)).outcome
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import Seen
 from annotators.recruitment.panels.reconcile import take_in, with_class
-from tests.annotators.recruitment.channels.test_sona import SETTINGS
+from tests.annotators.recruitment.channels.sona.stand_in import SETTINGS
 from tests.builders import launched, panel, promised, recruitment, spa_draft, spa_study, user
 from tests.players import claimed, submitted
 from tests.robots import Page

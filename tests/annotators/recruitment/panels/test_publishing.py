@@ -13,7 +13,7 @@ from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import NotNow
 from tests.admin_pages import logged_in
-from tests.annotators.recruitment.channels.test_prolific_service import PERSON
+from tests.annotators.recruitment.channels.prolific.submissions import PERSON
 from tests.builders import draft_study, promised, spa_study, user
 from tests.players import claimed, submitted
 

@@ -202,7 +202,7 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     ledger.mark_paid(recruitment, ledger.payments_of(recruitment).values_list("pk", flat=True), user("owner"))
     tasks.erase_panel_ids()
     assert panel_id(stranger) == "stranger"
-    from tests.annotators.test_tasks import closed_long_ago
+    from tests.annotators.closed_studies import closed_long_ago
 
     closed_long_ago(recruitment.study, 400)
     tasks.erase_panel_ids()
@@ -262,7 +262,7 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
 def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruitment, monkeypatch):
     from annotators.models import PanelOrder
     from annotators.recruitment.panels.orders import give
-    from tests.annotators.test_tasks import closed_long_ago
+    from tests.annotators.closed_studies import closed_long_ago
 
     speaks(monkeypatch, Pretend())
     keep(recruitment, {"token": "secret-of-the-panel"})

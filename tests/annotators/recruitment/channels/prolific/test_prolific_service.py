@@ -2,43 +2,18 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pytest
 
-from annotators.models import Recruitment
 from annotators.models.constants import OPERATIONS, STATES
-from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.completion import completion_codes
-from annotators.recruitment.channels.prolific.money import charged, minor
+from annotators.recruitment.channels.prolific.money import minor
 from annotators.recruitment.channels.prolific.service import ProlificService
-from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import Busy, Charged, NotYet, Order, Refused, Seen, Unclear
+from annotators.recruitment.channels.prolific.stand_in import TOKEN
+from annotators.recruitment.panels import Busy, NotYet, Order, Refused, Seen, Unclear
+from tests.annotators.recruitment.channels.prolific.submissions import CODES, OTHER, PERSON, work
 
-PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
-CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": "D5XNUV"}
 REASON = "The text fields hold letters at random where two sentences were asked for, in every one of the eight items of the study."
-
-
-@pytest.fixture
-def fake():
-    with ProlificStandIn() as fake:
-        yield fake
-
-
-@pytest.fixture
-def service(fake):
-    return ProlificService(TOKEN, CODES, fake.url)
-
-
-@pytest.fixture
-def task(fake):
-    return fake.study()
-
-
-def work(fake, task, status="AWAITING REVIEW", person=PERSON) -> dict:
-    """The values that name one person's submission, which is in this state."""
-    return {"task": task, "submission": fake.take(task, person, status), "person": person}
 
 
 def order_of(operation: str, fake, task: str) -> Order:
@@ -316,93 +291,3 @@ def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
     with pytest.raises(Busy):
         list(service.submissions(task))
     assert service.check() == "Ada, holding 1000.00 GBP"
-
-
-# The secret
-
-
-def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
-    wrong = "wrong-token-xyz"
-    service = ProlificService(wrong, {}, fake.url)
-    with pytest.raises(Refused) as refused:
-        service.check()
-    assert "Not a token: Token …" in str(refused.value)
-    shown = [
-        str(refused.value),
-        repr(refused.value),
-        repr(service),
-        repr(service.client.wire),
-        repr(vars(service)),
-        caplog.text,
-    ]
-    assert not [words for words in shown if wrong in words]
-
-
-@pytest.mark.parametrize("token", ["", " ", "a b", "a\nX-Header: b", "ä", "a" * 501])
-def test_a_token_that_is_none_is_refused_without_being_repeated(token, fake):
-    with pytest.raises(Refused, match="no token has") as refused:
-        ProlificService(token, {}, fake.url)
-    assert not token.strip() or token not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "http://api.prolific.com", "https://api.prolific.com.evil.example", "https://evil.example", "https://u@api.prolific.com", "ftp://127.0.0.1",
-        "https://api.prolific.com/elsewhere", "http://192.168.0.7:80", "http://127.0.0.1.evil.example",
-    ],
-)  # fmt: skip
-def test_the_token_goes_to_no_other_host(origin):
-    with pytest.raises(Refused, match="not an address of this panel"):
-        ProlificService(TOKEN, {}, origin)
-
-
-def test_a_panel_that_cannot_be_reached_was_not_ordered_anything(fake, task):
-    fake.__exit__()
-    service = ProlificService(TOKEN, {}, fake.url)
-    with pytest.raises(Busy, match="cannot be reached"):
-        service.stop({"task": task}, "t")
-    fake.__enter__()
-
-
-def test_the_channel_makes_its_service_from_secrets(settings, fake):
-    settings.PROLIFIC_API = fake.url
-    channel = REGISTRY["prolific"]
-    assert channel.service(Recruitment(), {}) is None
-    assert channel.service(Recruitment(settings=CODES), {"token": TOKEN}).check().startswith("Ada")
-    assert channel.refusals.least_characters == 100
-
-
-# What it takes
-
-
-def money(amount, currency="GBP") -> dict:
-    return {"amount": amount, "currency": currency}
-
-
-def test_what_prolific_has_taken_until_now(fake, service, task):
-    assert service.cost(task) is None  # nothing yet
-    work(fake, task, "APPROVED")
-    work(fake, task, "AWAITING REVIEW", OTHER)
-    fake.submissions[work(fake, fake.study(), "APPROVED")["submission"]]["bonus_payments"].append(900)
-    assert service.cost(task) == Charged(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
-    fake.submissions[work(fake, task, "APPROVED")["submission"]]["bonus_payments"].append(60)
-    assert service.cost(task) == Charged(Decimal("1.06"), Decimal("0.20"), Decimal("0.25"), "GBP")
-
-
-def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
-    names = ("rewards", "fees", "tax", "rep_sample_fees", "rep_sample_tax")
-    rewards = {name: money(10.0**n) for n, name in enumerate(names)}
-    told = charged({"rewards": rewards, "bonuses": {"rewards": money(9), "fees": money(200), "tax": money(3000)}})
-    assert told == Charged(Decimal("10.10"), Decimal("2"), Decimal("131"), "GBP")
-
-
-@pytest.mark.parametrize("answer", [
-    {}, {"total_cost": 6400}, {"rewards": None, "bonuses": None}, {"rewards": 5}, {"rewards": {}}, {"rewards": {"tax": money(5)}}, {"rewards": {"fees": 5}},
-    {"rewards": {"fees": {"amount": "5", "currency": "GBP"}}}, {"rewards": {"fees": {"amount": True, "currency": "GBP"}}},
-    {"rewards": {"fees": {"amount": -5, "currency": "GBP"}}}, {"rewards": {"fees": {"amount": float("nan"), "currency": "GBP"}}},
-    {"rewards": {"fees": {"amount": 5}}}, {"rewards": {"fees": {"amount": 5, "currency": 826}}}, {"rewards": {"fees": money(5)}, "bonuses": [1]},
-    {"rewards": {"fees": money(5)}, "bonuses": {"fees": money(5, "USD")}}, {"rewards": {"fees": money(5), "tax": {"total": 5}}},
-])  # fmt: skip
-def test_a_cost_in_other_words_is_none_that_is_known(answer):
-    assert charged(answer) is None
