@@ -20,6 +20,7 @@ PACKAGES = ("heval_site", "studies", "annotators", "analysis")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts
 ]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 
 
@@ -49,6 +50,48 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_the_search_for_circles_finds_one():
     assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert circle_in({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def imports_of_tests(tree: ast.AST):
+    """Lines that import a module of tests, or a test out of one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "tests"):
+            names = [node.module or "", *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "tests"]
+        else:
+            continue
+        if any(part.startswith("test_") for name in names for part in name.split(".")):
+            yield node.lineno
+
+
+# These still do.
+IMPORT_TESTS = {
+    "tests/analysis/data/test_codings.py", "tests/analysis/protocols/test_agreement_recomputed.py",
+    "tests/analysis/protocols/test_two_choice_analysis.py", "tests/annotators/admin/test_admin_pay.py",
+    "tests/annotators/pages/test_record_races.py", "tests/annotators/participation/test_my_work_browser.py",
+    "tests/annotators/pay/test_keeping.py", "tests/annotators/pay/test_prolific_pay.py",
+    "tests/annotators/pay/verdicts/test_rejected_at_panel.py", "tests/annotators/places/test_places_browser.py",
+    "tests/annotators/recruitment/channels/test_sona.py", "tests/annotators/recruitment/panels/test_publishing.py",
+    "tests/annotators/recruitment/panels/test_reconcile.py", "tests/annotators/recruitment/test_traces_of_people.py",
+    "tests/annotators/views/conftest.py", "tests/annotators/views/test_cannot_wait.py",
+    "tests/studies/imports/tables/test_pairing.py",
+}  # fmt: skip
+
+
+def test_no_module_imports_a_module_of_tests():
+    """What several tests share stands in a module of its own, or in a conftest."""
+    found = {name(path) for path in TESTS if list(imports_of_tests(ast.parse(path.read_text())))}
+    assert found <= IMPORT_TESTS, found - IMPORT_TESTS
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["from tests.test_urls import filled", "from .test_urls import filled", "from tests import test_urls", "import tests.test_urls"],
+)  # fmt: skip
+def test_the_search_for_imported_tests_finds_them(words):
+    assert list(imports_of_tests(ast.parse(f"def f():\n    {words}"))) == [2]
+    assert not list(imports_of_tests(ast.parse("from tests.urls import filled\nfrom django.test import test_urls")))
 
 
 def branches_on(tree: ast.AST, slugs: set[str]):
@@ -247,7 +290,7 @@ def test_the_search_for_roles_finds_them(words):
 def test_a_silenced_line_says_of_what_and_why():
     found = [
         f"{name(path)}:{n}"
-        for path in [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+        for path in [*SOURCES, *TESTS]
         for n, line in enumerate(path.read_text().splitlines(), 1)
         if SILENCED.search(line) and path != Path(__file__)
     ]
