@@ -68,7 +68,7 @@ def imports_of_tests(tree: ast.AST):
 # These still do.
 IMPORT_TESTS = {
     "tests/analysis/data/test_codings.py", "tests/analysis/protocols/test_agreement_recomputed.py",
-    "tests/analysis/protocols/test_two_choice_analysis.py", "tests/annotators/admin/test_admin_pay.py",
+    "tests/annotators/admin/test_admin_pay.py",
     "tests/annotators/pages/test_record_races.py", "tests/annotators/participation/test_my_work_browser.py",
     "tests/annotators/pay/test_keeping.py", "tests/annotators/pay/test_prolific_pay.py",
     "tests/annotators/pay/verdicts/test_rejected_at_panel.py", "tests/annotators/places/test_places_browser.py",

@@ -5,12 +5,12 @@ import random
 import pytest
 
 from analysis.report.build import build_report
+from analysis.report.watch import look
 from annotators.models import Response
 from annotators.places import settle
 from annotators.places.exclude import exclude
 from studies.models import Batch, Item, Question, Study
 from studies.services import lifecycle
-from tests.analysis.report.test_watch import look
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 from tests.players import choosing, claimed, many, submitted
 
