@@ -175,7 +175,7 @@ ACTS = {
     "studies/imports/tables/run:import_file": Act(
         Action.EDIT, "import", with_file, lambda w, by: import_file(w.study, w.path, options=Options(), by=by), spoil=launch_it,
     ),
-    "studies/services/jobs:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
+    "studies/services/jobs/asking:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
     "analysis/api/bulk:store": Act(
         Action.EDIT, "add systems", draft, lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by), may_repeat=True
     ),

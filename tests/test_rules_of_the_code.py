@@ -28,6 +28,16 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+MOST_LINES = 400
+
+
+def test_no_file_is_too_long_to_read():
+    paths = [*SOURCES, *sorted((ROOT / "tools").rglob("*.py")), *TESTS]
+    lines = {name(path): len(path.read_text().splitlines()) for path in paths}
+    too_long = [f"{file}: {n}" for file, n in lines.items() if n > MOST_LINES]
+    assert not too_long, "split them by their subjects: " + ", ".join(too_long)
+
+
 def test_the_contracts_of_imports_hold():
     run = subprocess.run([Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:]

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS
 from analysis.data import exports
-from analysis.data.flat import Selection
+from analysis.data.flat.selection import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.archive import write_archive
 from analysis.report.runs import run_analysis
@@ -35,11 +35,11 @@ from annotators.recruitment.panels import Refused
 from annotators.recruitment.panels.orders import give
 from annotators.recruitment.panels.secrets import keep
 from studies.services import jobs
+from tests.addresses import addresses, filled
 from tests.annotators.recruitment.people_of_channels import Case
 from tests.annotators.recruitment.pretend import Pretend
 from tests.builders import promised, spa_study, user
 from tests.players import answered
-from tests.test_urls import addresses, filled
 from tests.traces import Hunt, opened
 
 # Where the id of a person may be, and why. Anything else fails.
@@ -191,7 +191,7 @@ class Follower:
         study, door, owner = self.study, self.door, self.owner
         if not hasattr(self, "world"):
             exclude([done], "technical", by=owner)
-            run = run_analysis(study, {"resamples": 99}, owner)
+            run = run_analysis(study, {"resamples": 99}, by=owner)
             job = jobs.submit("analyse", study=study, by=owner)
             seat = CodingSample.objects.create(
                 study=study,

@@ -25,11 +25,11 @@ from tests.messages.checklist.drafts import (
 
 D = "studies/design"
 LINES = {
-    f"{D}:_rule_problems": [
+    f"{D}:rule_problems": [
         ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
         ("no answer with the key “maybe”", "Correct the rule's settings", on(ruled("answered", question="fluent", options=["maybe"]))),
     ],
-    f"{D}:_batch_problems": [
+    f"{D}:batch_problems": [
         ("no live section that it is about compares anything", "Name another section", on(full_spa, about_a_survey)),
         ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
     ],
@@ -44,7 +44,7 @@ LINES = {
         ("There is no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
         ("Annotators may take several batches", "#id_batches_per_annotator", on(spa, study_with(batches_per_annotator=2))),
     ],
-    f"{D}:_arm_problems": [
+    f"{D}:arm_problems": [
         ("The arms have 9 places in all, the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
         ("An arm takes 40 minutes, the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
     ],
@@ -52,14 +52,14 @@ LINES = {
         ("There is no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
         ("There is no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
     ],
-    f"{D}:_section_problems": [
+    f"{D}:section_problems": [
         ("Section 2 must come after the section that it reuses", "/change/", on(full_spa, reversed_sections)),
     ],
-    f"{D}:_form_problems": [
+    f"{D}:form_problems": [
         ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
         ("Section 1 asks nothing", "add a question", on(spa, lambda s: first_question(s).section.questions.all().delete())),
     ],
-    f"{D}:_stimuli_problems": [
+    f"{D}:stimuli_problems": [
         ("There is 1 system: nothing can be compared", "#systems-group", on(rating, lambda s: only(s, "alpha"))),
         ("In 1 of the ready-made batches a prompt stands twice", "/", on(spa, ready_made(2, 3, twice=True))),
         ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
@@ -68,7 +68,7 @@ LINES = {
         ("1 of 12 prompts have no output of some system and are not shown: p011", "/", on(spa, lambda s: _missing(s, "p011"))),
         ("A batch needs 4 prompts with an output of every system; there are 2", "Import more prompts", on(spa, no_outputs_but("beta", "p000", "p001"))),
     ],
-    f"{D}:_contrast_problems": [
+    f"{D}:contrast_problems": [
         ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
         ("No comparison is primary", "#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
         ("No section estimates 'utility'", "#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
