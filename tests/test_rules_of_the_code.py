@@ -221,7 +221,7 @@ def test_nothing_runs_or_fetches_what_users_give(path):
 
 
 # Who writes CSV: the one writer that guards against formulas, the export that can leave the guard out, and a text that is hashed.
-MAY_WRITE_CSV = {"studies/stimuli/spreadsheet.py", "analysis/data/exports.py", "analysis/stats/seeds.py"}
+MAY_WRITE_CSV = {"studies/stimuli/spreadsheet.py", "analysis/data/formats.py", "analysis/stats/seeds.py"}
 
 
 def test_only_the_guarded_writer_makes_csv_files():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .blocks import Block, Overview, apa, estimates_of
 from .blocks.cells import EXPECTED_WORDS, contrast_of, found_direction, label, pvalue, recovered
 from .blocks.common_tables import reliability
-from .blocks.method_tables import method_tables
+from .method_tables import method_tables
 from .blocks.tables import Table, filled_cells, table
 
 if TYPE_CHECKING:

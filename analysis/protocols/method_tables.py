@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import Block, apa, estimates_of
-from .cells import are_of_several_sections, ends, label, pvalue
-from .tables import Table, table
+from .blocks import Block, apa, estimates_of
+from .blocks.cells import are_of_several_sections, ends, label, pvalue
+from .blocks.tables import Table, table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -1,0 +1,52 @@
+"""The lines of what is missing or unwise in a section of best and worst."""
+
+from studies.models import Question
+from tests import builders
+from tests.messages.checklist.drafts import (
+    arm,
+    names_systems,
+    on,
+    question_with,
+    ready_made,
+    section_with,
+    without_question,
+)
+
+P = "studies/protocols/best_worst"
+
+
+def best_worst(systems=("alpha", "beta", "gamma", "delta")):
+    study = builders.draft_study(systems=systems)
+    builders.add_section(study, "best_worst")
+    return study
+
+
+def worst_with(**columns):
+    return lambda study: Question.objects.filter(section__study=study, key="worst").update(**columns)
+
+
+LINES = {
+    f"{P}:draw": [
+        ("3 systems are needed on a page and there are 2", "Add another system", on(best_worst, arm(systems=["alpha", "beta"]))),
+    ],
+    f"{P}:problems": [
+        ("A best and a worst need outputs of 3 systems at least", "#systems-group", on(lambda: best_worst(("alpha", "beta")))),
+        ("alpha would always be chosen", "#systems-group", on(
+            best_worst, lambda s: s.systems.filter(name="alpha").update(reference="maximal"))),
+        ("Arm second shows the outputs of fewer than 3 systems", "#arms-group", on(best_worst, arm(systems=["alpha", "beta"]))),
+        ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
+        ("1 ready-made items hold fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
+    ],
+    f"{P}:_question_problems": [
+        ("There must be a question with the key “worst”", "#questions-group", on(best_worst, without_question("worst"))),
+        ("Question least is neither “best” nor “worst”", "#questions-group", on(best_worst, worst_with(key="least"))),
+        ("Question best must be asked as one of the outputs shown", "#questions-group", on(
+            best_worst, question_with(scale={"kind": "percent"}))),
+        ("Question best is about all outputs of a page", "#questions-group", on(best_worst, names_systems)),
+        ("Question worst offers ways not to answer", "#questions-group", on(
+            best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}]))),
+        ("The best and the worst are asked on two criteria", "#questions-group", on(best_worst, worst_with(criterion="fluency"))),
+        ("One of the two questions must be answered and the other need not", "#questions-group", on(
+            best_worst, worst_with(required=False))),
+    ],
+}  # fmt: skip
