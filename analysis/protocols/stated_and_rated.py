@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .blocks import Block, Overview, apa, estimates_of
 from .blocks.cells import EXPECTED_WORDS, contrast_of, found_direction, label, pvalue, recovered
 from .blocks.common_tables import reliability
-from .method_tables import method_tables
 from .blocks.tables import Table, filled_cells, table
+from .method_tables import method_tables
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -14,28 +14,11 @@ from annotators.places import assign
 from annotators.recruitment.channels.invitation import token
 from studies.models import Study
 from studies.services import lifecycle
-from tests.builders import add_rating, draft_study, launched, recruitment
+from tests.annotators.participation.expert_studies import PARTS, expert_study
 from tests.players import answered
 from tests.robots import Robot
 
 pytestmark = pytest.mark.django_db
-PARTS = 3
-
-
-def expert_study(*, parts=PARTS, target_n=6, days=14, **columns):
-    study = draft_study(
-        instructions="",
-        systems=("alpha", "beta"),
-        prompts=12,
-        target_n=target_n,
-        batches_per_annotator=parts,
-        **columns,
-    )
-    study.arms.update(name="qqarmqq")
-    add_rating(study, position=1, m=2)
-    study = launched(study)
-    door = recruitment(study, "invitation", settings={"people": 5, "days": days, "revoked": ""})
-    return study, f"/e/{door.key}/?i={token(door.key, 1)}"
 
 
 def best(name, kind, values, asked, page, robot):

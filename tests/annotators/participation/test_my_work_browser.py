@@ -6,7 +6,7 @@ from annotators.models import Assignment
 from tests.browsing import DESKTOP, look_at, shot
 from tests.players import answered
 
-from .test_my_work import expert_study
+from .expert_studies import expert_study
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

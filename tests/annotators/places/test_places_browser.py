@@ -16,7 +16,7 @@ from tests.browsing import DESKTOP, PHONE, overflow, until
 from tests.builders import panel, promised, spa_study
 from tests.players import submitted
 
-from .test_deadlines import close, give_away, pass_time, row, truth
+from .passing_time import close, give_away, pass_time, row, truth
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

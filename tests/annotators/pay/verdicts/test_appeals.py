@@ -13,12 +13,11 @@ from annotators.pay.verdicts.decide import approve, reject, reverse
 from annotators.recruitment.panels.orders import send_due
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import NotNow
+from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
+from tests.annotators.pay.verdicts.objections import WHY, last_page, objecting, stages_of, url
 from tests.builders import user
 
-from .conftest import LONG, checks, sent, work
-
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
-WHY = "Both of these questions were cut off on my phone."
 
 
 @pytest.fixture
@@ -30,23 +29,6 @@ def rejection(recruitment, panel) -> Verdict:
     send_due(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected", decided_at=timezone.now())
     return made
-
-
-def last_page(assignment) -> str:
-    return Client().get(f"/p/{assignment.code}/done/").content.decode()
-
-
-def objecting(rejection, text=WHY):
-    return Client().post(f"/p/{rejection.assignment.code}/appeal/", {"text": text})
-
-
-def stages_of(page: str) -> list[str]:
-    import re
-
-    rows = re.findall(
-        r"<li( class=\"reached\")?><b>(\w+)</b>", page.partition('class="stages"')[2].partition("</ol>")[0]
-    )
-    return [name if is_reached else name.lower() for is_reached, name in rows]
 
 
 def test_a_rejected_person_reads_why_objects_once_and_reads_the_answer(rejection, recruitment):
@@ -174,13 +156,6 @@ def test_an_open_link_that_pays_nobody_tells_no_stages(recruitment):
 
     door = Recruitment.objects.create(study=recruitment.study, channel="open_link")
     assert "Where your work stands" not in last_page(submitted(recruitment.study, "", recruitment=door))
-
-
-# The researcher's side
-
-
-def url(recruitment, what) -> str:
-    return f"/admin/annotators/recruitment/{recruitment.pk}/panel/{what}/"
 
 
 def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel, clients):

@@ -20,7 +20,7 @@ from tests.builders import user
 from tests.races import all_at_once
 
 from .conftest import LONG, checks, sent, work
-from .test_appeals import WHY, last_page, objecting, stages_of, url
+from .objections import WHY, last_page, objecting, stages_of, url
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
