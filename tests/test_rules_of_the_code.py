@@ -75,24 +75,10 @@ def imports_of_tests(tree: ast.AST):
             yield node.lineno
 
 
-# These still do.
-IMPORT_TESTS = {
-    "tests/analysis/data/test_codings.py", "tests/analysis/protocols/test_agreement_recomputed.py",
-    "tests/annotators/admin/test_admin_pay.py",
-    "tests/annotators/pages/test_record_races.py", "tests/annotators/participation/test_my_work_browser.py",
-    "tests/annotators/pay/test_keeping.py", "tests/annotators/pay/test_prolific_pay.py",
-    "tests/annotators/pay/verdicts/test_rejected_at_panel.py", "tests/annotators/places/test_places_browser.py",
-    "tests/annotators/recruitment/channels/test_sona.py", "tests/annotators/recruitment/panels/test_publishing.py",
-    "tests/annotators/recruitment/panels/test_reconcile.py", "tests/annotators/recruitment/test_traces_of_people.py",
-    "tests/annotators/views/conftest.py", "tests/annotators/views/test_cannot_wait.py",
-    "tests/studies/imports/tables/test_pairing.py",
-}  # fmt: skip
-
-
 def test_no_module_imports_a_module_of_tests():
     """What several tests share stands in a module of its own, or in a conftest."""
     found = {name(path) for path in TESTS if list(imports_of_tests(ast.parse(path.read_text())))}
-    assert found <= IMPORT_TESTS, found - IMPORT_TESTS
+    assert not found, found
 
 
 @pytest.mark.parametrize(
