@@ -7,7 +7,7 @@ more systems than anybody can rank: each page shows a few of them, drawn at rand
 from django import forms
 from django.db.models import Count
 
-from . import Ask, DrawnItem, PoolSpent, Problem, Protocol, Sample, arms_of, register
+from . import Ask, DrawnItem, Problem, Protocol, Sample, arms_of, register
 from .base.fields import ExposureChoice
 from .base.references import ENDS
 
@@ -81,8 +81,6 @@ class BestWorst(Protocol):
         if pool.items:
             return super().draw(section, pool, rng)
         size = min(set_size(section), len(pool.systems))
-        if section.m and size < FEWEST:
-            raise PoolSpent(f"{FEWEST} systems are needed on a page and there are {size}", "systems")
         drawn = []
         for prompt in pool.prompts[: section.m]:
             places = sorted(rng.sample(range(len(pool.systems)), size))

@@ -26,9 +26,6 @@ def worst_with(**columns):
 
 
 LINES = {
-    f"{P}:draw": [
-        ("3 systems are needed on a page and there are 2", "Add another system", on(best_worst, arm(systems=["alpha", "beta"]))),
-    ],
     f"{P}:problems": [
         ("A best and a worst need outputs of 3 systems at least", "#systems-group", on(lambda: best_worst(("alpha", "beta")))),
         ("alpha would always be chosen", "#systems-group", on(
