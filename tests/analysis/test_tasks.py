@@ -7,7 +7,7 @@ import sys
 from tests import ROOT
 
 APPS = ("studies", "annotators", "analysis", "heval_site")
-LISTED = "import django; django.setup(); from studies.services import jobs; jobs.load(); print(*jobs._kinds)"
+LISTED = "import django; django.setup(); from studies.services import jobs; print(*jobs.kinds())"
 
 
 def kinds_asked_for() -> set[str]:

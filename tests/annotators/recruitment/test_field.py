@@ -127,7 +127,7 @@ FIELD = {
         "annotators/recruitment/channels/prolific/test_prolific_service::test_who_is_on_the_way_back_is_approved_a_little_later",
     ],
     "one annotator sees another's answers": [
-        "test_bad_input_annotators::test_the_answers_of_one_person_do_not_fit_the_page_of_another",
+        "bad_input/annotators/test_pages::test_the_answers_of_one_person_do_not_fit_the_page_of_another",
         "test_blinding::test_twins_that_differ_in_every_secret_give_the_same_bytes",
     ],
     "programs that answer": ["annotators/recruitment/test_field::test_no_page_watches_people"],
