@@ -10,7 +10,7 @@ from random import Random
 from .ngrams import END, NGrams, names_among, tokenised, uncapitalised, written
 
 HERE = Path(__file__).parent
-STIMULI = HERE.parents[1] / "studies" / "demo" / "demo.jsonl"
+STIMULI = HERE.parents[1] / "heval_site" / "management" / "demo_texts" / "demo.jsonl"
 SEED = 1867  # the year of the translation
 HUMAN = "human"
 ORDERS = {"order-1": 1, "order-2": 2, "order-3": 3, "order-5": 5}

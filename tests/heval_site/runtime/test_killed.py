@@ -27,7 +27,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "heval_site.settings"
 import django
 django.setup()
 from django.core.management import call_command
-from studies import jobs
+from studies.services import jobs
 jobs.load()
 jobs.running.LEASE_SECONDS, jobs.running.RENEW_SECONDS = 3, 0.5
 for periodic in list(jobs.periodic._periodic.values()):

@@ -21,7 +21,7 @@ LIVES = (
 DIES = "import sys; sys.exit(3)"
 SUPERVISED = """
 import functools, sys
-from heval_site import supervisor
+from heval_site.runtime import supervisor
 supervisor.GRACE_SECONDS = 2
 runs = zip(sys.argv[1::2], sys.argv[2::2])
 sys.exit(supervisor.supervise([supervisor.Child(name, functools.partial(exec, code, {})) for name, code in runs]))
@@ -63,7 +63,7 @@ def test_a_signal_ends_the_children_and_the_code_is_zero(supervised, number):
 def test_a_signal_is_heard_whenever_it_comes():
     """A handler that asks for a lock may find it held by the very line that it interrupts, and wait for itself."""
     script = (
-        "from heval_site import supervisor\n"
+        "from heval_site.runtime import supervisor\n"
         "supervisor.LOOK_SECONDS = 1e-6\n"
         "class Children(list):\n"
         "    def __iter__(self):\n"
@@ -178,7 +178,7 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
 def test_the_web_server_loads_no_numbers_library():
     script = (
         "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'; import heval_site.server, heval_site.wsgi;"
-        "from studies import jobs; jobs.load();"
+        "from studies.services import jobs; jobs.load();"
         "print([name for name in ('numpy', 'scipy', 'pandas', 'statsmodels', 'matplotlib', 'celery') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
