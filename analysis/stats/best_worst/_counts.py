@@ -53,7 +53,7 @@ def maxdiff_counts(
     A system that was never shown: `no_data`. Sets of one person alone: `n_lt_2`, the score without an interval. A system
     that always was the best: `zero_variance`, and an interval by betting. `n` of each score counts the people who saw it.
 
-    Source: Finn and Louviere 1992; Kiritchenko and Mohammad 2017, section 3, for the score as a number from -1 to 1.
+    Source: Finn and Louviere 1992; Kiritchenko and Mohammad 2017 for the score as a number from -1 to 1.
 
     >>> counts = maxdiff_counts([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
     ...                         ["a", "a", "b", "b"], n_systems=3)

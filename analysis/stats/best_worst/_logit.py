@@ -98,7 +98,7 @@ def best_worst_logit(
     prompts: V = V_a + V_i - V_ai, never less than V_a or V_i, on min(G_a, G_i) - 1. The omnibus test has
     F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1 degrees of freedom.
 
-    Source: Marley and Louviere 2005, section 3; MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife
+    Source: Marley and Louviere 2005; MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife
     in clustered regression models, for the jackknife; Cameron, Gelbach and Miller 2011 for two ways.
 
     >>> sets = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2], [2, 1, 0]] * 2
