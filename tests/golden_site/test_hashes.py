@@ -22,7 +22,7 @@ TITLES = {name.removesuffix(" (other parameters)") for name in stored()}
 def is_same(titles):
     # A process of its own, which has the stored database. Another processor rounds the last digits otherwise, and what is found by a
     # search or by counting resamples then differs in the third one. On one machine the command compares to the last bit.
-    command = [sys.executable, "-m", "tests.golden_site.hashes", "--tolerance", "5e-3"]
+    command = [sys.executable, "-m", "tests.golden_site.hashes", "--tolerance", "1e-9"]
     studies = [word for title in sorted(titles) for word in ("--study", title)]
     done = subprocess.run([*command, *studies], cwd=ROOT, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-4000:]
