@@ -91,7 +91,7 @@ FIELD = {
         f"{QUESTION}::test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever",
     ],
     "ad blockers hide pages": [
-        "test_rules_of_the_code::test_no_class_id_or_address_that_blockers_hide",
+        "rules/test_safety::test_no_class_id_or_address_that_blockers_hide",
         "annotators/pages/test_templates::test_no_name_invites_a_blocker",
     ],
     "pop-ups are blocked": ["annotators/recruitment/test_field::test_no_page_of_an_annotator_needs_a_window_of_its_own"],

@@ -1,0 +1,35 @@
+"""Rules of the code base, one test for each: what may import what, where a protocol's name may stand, what never appears."""
+
+import ast
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from tests import ROOT
+
+PACKAGES = ("heval_site", "studies", "annotators", "analysis")
+SOURCES = [
+    path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts
+]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def lines_with(pattern: re.Pattern, paths: Iterable[Path]) -> list[str]:
+    """The places at which a pattern is found, as "file:line"."""
+    texts = ((path, path.read_text()) for path in paths)
+    return [
+        f"{name(path)}:{text.count(chr(10), 0, match.start()) + 1}"
+        for path, text in texts
+        for match in pattern.finditer(text)
+    ]

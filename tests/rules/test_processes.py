@@ -1,0 +1,57 @@
+"""What a process of the site loads when it starts."""
+
+import subprocess
+import sys
+
+from tests import ROOT
+
+WEB_PROCESS = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+import django
+django.setup()
+from django.conf import settings
+settings.ALLOWED_HOSTS = ["testserver"]
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("createcachetable", verbosity=0)
+from django.urls import get_resolver
+get_resolver().url_patterns
+heavy = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib", "httpx")
+assert not [m for m in heavy if m in sys.modules], ("start-up", [m for m in heavy if m in sys.modules])
+from tests.builders import panel, spa_study
+from tests.robots import Robot
+study = spa_study(target_n=1)
+robot = Robot(f"/e/{panel(study).key}/?who=w")
+assert robot.play() == "Thank you"
+print([m for m in heavy if m in sys.modules])
+"""
+
+
+def test_a_web_process_never_loads_the_heavy_libraries():
+    run = subprocess.run([sys.executable, "-c", WEB_PROCESS], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
+
+
+RUNNER = """
+import os, pkgutil, importlib
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+import django
+django.setup()
+from studies.services import jobs
+known = set(jobs.kinds()) | set(jobs.periodic._periodic)
+import analysis, annotators, heval_site, studies
+for package in (analysis, annotators, heval_site, studies):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not {"migrations", "management", "server", "wsgi", "celery", "__main__"} & set(module.name.split(".")):
+            importlib.import_module(module.name)
+everything = set(jobs.registry._kinds) | set(jobs.periodic._periodic)
+assert {"launch", "analyse", "import"} <= known
+print(sorted(everything - known))
+"""
+
+
+def test_who_runs_jobs_knows_every_kind_of_them():
+    """A runner imports the ``tasks`` modules alone. What only an address imports was refused there, and nowhere in a test."""
+    run = subprocess.run([sys.executable, "-c", RUNNER], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
