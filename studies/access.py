@@ -241,7 +241,7 @@ def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
         if member.role != role or member.pk is None:
             member.role = role
             member.save()
-    audit.note("change roles", study, by, roles={one.user.get_username(): one.role for one in members_of(study)})
+    audit.note("change roles", study, by=by, roles={one.user.get_username(): one.role for one in members_of(study)})
 
 
 def members_of(study: Study) -> QuerySet[StudyMember]:

@@ -76,7 +76,7 @@ def unused(owner) -> World:
 
 def settled(owner) -> World:
     world = collected(owner)
-    ledger.settle(world.door)
+    ledger.settle(world.door, by=None)
     world.payments = list(ledger.payments_of(world.door).values_list("pk", flat=True))
     return world
 
@@ -94,7 +94,7 @@ def give_bonus(w, by):
 
 def ordered(owner) -> World:
     world = collected(owner)
-    world.order = orders.give(world.door, "stop", "stop-1", task="T")
+    world.order = orders.give(world.door, "stop", "stop-1", by=None, task="T")
     return world
 
 
@@ -114,7 +114,7 @@ def by_file(owner) -> World:
 
 def declared(owner) -> World:
     world = collected(owner)
-    sample.declare(world.study, [("Age", "number", False)], owner)
+    sample.declare(world.study, [("Age", "number", False)], by=owner)
     return world
 
 
@@ -179,7 +179,7 @@ ACTS = {
         Action.DECIDE, "handle inquiry", collected, lambda w, by: exclude.handle(w.inquiry, by), may_repeat=True
     ),
     "annotators/pay/ledger:settle": Act(
-        Action.PAY, "pay due", collected, lambda w, by: ledger.settle(w.door, by), may_repeat=True
+        Action.PAY, "pay due", collected, lambda w, by: ledger.settle(w.door, by=by), may_repeat=True
     ),
     "annotators/pay/ledger:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
     "annotators/pay/ledger:mark_paid": Act(
@@ -189,27 +189,27 @@ ACTS = {
         Action.PAY, "cancel payment", with_bonus, lambda w, by: ledger.cancel(w.door, w.bonus, by), may_repeat=True
     ),
     "annotators/recruitment/panels/orders:cancel": Act(
-        Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by), may_repeat=True
+        Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by=by), may_repeat=True
     ),
     "annotators/recruitment/panels/orders:decide": Act(
         Action.PANEL, "decide order", unclear, lambda w, by: orders.decide(w.order, True, by), may_repeat=True
     ),
     "annotators/recruitment/panels/rounds:plan": Act(
         Action.PANEL, "plan rounds", collected,
-        lambda w, by: rounds.plan(w.door, by, people=3, round_places=1, lost_percent=10), may_repeat=True,
+        lambda w, by: rounds.plan(w.door, by=by, people=3, round_places=1, lost_percent=10), may_repeat=True,
     ),
     "annotators/recruitment/panels/secrets:keep": Act(
-        Action.PANEL, "keep secret", collected, lambda w, by: secrets.keep(w.door, {"token": "t"}, by), may_repeat=True
+        Action.PANEL, "keep secret", collected, lambda w, by: secrets.keep(w.door, {"token": "t"}, by=by), may_repeat=True
     ),
     "annotators/recruitment/panels/reconcile:read_file": Act(
         Action.PANEL, "read panel file", by_file, lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by), may_repeat=True
     ),
     "annotators/recruitment/sample:declare": Act(
         Action.PANEL, "declare sample columns", collected,
-        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by), may_repeat=True,
+        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by=by), may_repeat=True,
     ),
     "annotators/recruitment/sample:read": Act(
-        Action.PANEL, "read sample", declared, lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by), may_repeat=True
+        Action.PANEL, "read sample", declared, lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by=by), may_repeat=True
     ),
     "annotators/pay/verdicts/decide:approve": Act(
         Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
@@ -237,10 +237,10 @@ ASKED = {
     "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
     "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate(w.door, [], by)),
     "order payments": (Action.PAY, settled, lambda w, by: ledger.order(w.door, (), Decimal(0), by)),
-    "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by)),
-    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by)),
+    "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by=by)),
+    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by=by)),
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.try_again(w.door, by)),
-    "ask the panel": (Action.PANEL, collected, lambda w, by: sync.ask_soon(w.door, by)),
-    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.listen(w.door, by)),
+    "ask the panel": (Action.PANEL, collected, lambda w, by: sync.ask_soon(w.door, by=by)),
+    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.listen(w.door, by=by)),
     "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.rehearse_soon(w.door, by=by)),
 }

@@ -62,7 +62,7 @@ def everything() -> dict:
     CodingSeat.objects.create(sample=sample, number=1, user=people["coder"])
     written = Response.objects.exclude(text="").get(assignment=done)
     CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
-    order = give(door, "stop", "stop-1", task="T")
+    order = give(door, "stop", "stop-1", by=None, task="T")
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
     submission = PanelSubmission.objects.create(
         recruitment=door, external_id="S", annotator=done.annotator, assignment=done, state="rejected", source="file"

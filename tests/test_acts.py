@@ -1,6 +1,7 @@
 """What researchers do to a study, each act once in a table: its permission, its one line in the log, its refusal that changes nothing.
 
 A function of the code that writes into the log and is in no table, nor in the list of those in which no researcher acts, fails.
+So does one that need not be told who acts.
 """
 
 import ast
@@ -80,6 +81,36 @@ def test_every_act_is_in_the_table():
 
 def test_the_search_for_acts_finds_one():
     assert writers(ast.parse("def f():\n with g():\n  audit.note('x', study, by)\ndef h(): record('x')")) == {"f"}
+
+
+def defaults_of_by(tree: ast.AST):
+    """Functions whose parameter ``by`` has a default."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            taken = node.args
+            ordinary = [*taken.posonlyargs, *taken.args]
+            with_default = ordinary[len(ordinary) - len(taken.defaults) :]
+            with_default += [one for one, given in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if given]
+            if any(one.arg == "by" for one in with_default):
+                yield node.lineno, getattr(node, "name", "lambda")
+
+
+def test_who_acts_is_always_said():
+    """None is the site itself, which may do everything: nobody becomes it by leaving ``by`` out."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for app in ("studies", "annotators", "analysis", "heval_site")
+        for path in (ROOT / app).rglob("*.py")
+        for line, name in defaults_of_by(ast.parse(path.read_text()))
+    ]
+    assert not found, found
+
+
+@pytest.mark.parametrize("words", ["a, by=None", "a, by: object = None, b=1", "by=None, /", "*, b=1, by=None, c"])
+def test_the_search_for_defaults_of_by_finds_them(words):
+    assert list(defaults_of_by(ast.parse(f"def f({words}): pass"))) == [(1, "f")]
+    assert list(defaults_of_by(ast.parse(f"g = lambda {words}: 0".replace(": object", "")))) == [(1, "lambda")]
+    assert not list(defaults_of_by(ast.parse("def f(by, a=None, *, c=None): pass\ndef g(*, b=1, by): pass")))
 
 
 @pytest.mark.parametrize("name", [*ACTS, *ASKED])

@@ -20,7 +20,7 @@ def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):
     study = dialogues.draft(user(), BATCH, 0.001)
     import_file(study, dialogues.write_stimuli(BATCH, tmp_path / "pairs.jsonl"), options=StimuliOptions(), by=None)
     answers = shared / dialogues.FILES[BATCH]
-    report = import_answers(study, answers, options=Options(dialogues.COLUMNS))
+    report = import_answers(study, answers, by=None, options=Options(dialogues.COLUMNS))
     assert {kind: count.new for kind, count in report.counts.items()} == {
         "annotators": 69,
         "items": 500,

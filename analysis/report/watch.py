@@ -93,7 +93,7 @@ def look(study: Study) -> dict[str, Any]:
     if found.is_over:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
-                audit.record("decide", study=study, outcomes=found.outcomes())
+                audit.record("decide", study=study, by=None, outcomes=found.outcomes())
                 lifecycle.close(study, by=None, reason="the stopping rule has decided")
     return found.blind()
 
@@ -123,6 +123,8 @@ def look_everywhere() -> int:
         submitted = settled.filter(submitted_at__isnull=False).count()
         unsettled = unsettled_items(study).count()
         if count := settled.count():
-            job = jobs.submit(KIND, study=study, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}")
+            job = jobs.submit(
+                KIND, study=study, by=None, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}"
+            )
             n += job.state == Job.State.WAITING
     return n

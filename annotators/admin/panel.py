@@ -79,7 +79,7 @@ class PanelPages:
                 secrets = SecretsForm(recruitment, request.POST)
                 if secrets.is_valid():
                     if changes := secrets.changes():
-                        keep(recruitment, changes, request.user)
+                        keep(recruitment, changes, by=request.user)
                         messages.success(request, "Kept. It is enciphered, and no page shows it again.")
                     return here
             elif channel.takes_file(recruitment):
@@ -102,7 +102,7 @@ class PanelPages:
             messages.warning(request, str(words))
         else:
             wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
-            sync.ask_soon(recruitment, request.user, **wished)
+            sync.ask_soon(recruitment, by=request.user, **wished)
             messages.success(request, "The panel is being asked. Load this page again in a moment.")
         return here
 
@@ -180,11 +180,11 @@ class PanelPages:
 
     def _published(self, request, recruitment, wanted) -> bool:
         try:
-            publish(recruitment, request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
+            publish(recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
         except NotNow as words:
             messages.warning(request, str(words))
             return False
-        sync.ask_soon(recruitment, request.user)
+        sync.ask_soon(recruitment, by=request.user)
         messages.success(request, "The order to publish is given. Load this page again in a moment.")
         return True
 
@@ -196,7 +196,7 @@ class PanelPages:
         form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
             if rounds.try_again(recruitment, request.user):
-                sync.ask_soon(recruitment, request.user)
+                sync.ask_soon(recruitment, by=request.user)
                 messages.success(request, "The round is ordered again. Load this page again in a moment.")
             else:
                 messages.warning(request, "No round was refused: the panel may have taken it meanwhile.")
@@ -204,7 +204,7 @@ class PanelPages:
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
-                rounds.plan(recruitment, request.user, **form.cleaned_data)
+                rounds.plan(recruitment, by=request.user, **form.cleaned_data)
                 messages.success(request, "Declared. The next look at the panel follows it.")
                 return HttpResponseRedirect(here)
         made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
@@ -226,9 +226,9 @@ class PanelPages:
         row = PanelTask.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=task).first()
         if row is None:
             raise Http404("There is no such task.")
-        stop(row, request.user)
+        stop(row, by=request.user)
         if has_token(recruitment):
-            sync.ask_soon(recruitment, request.user)
+            sync.ask_soon(recruitment, by=request.user)
         messages.success(request, "The order to stop is given. Who is at work can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
@@ -241,7 +241,7 @@ class PanelPages:
         if row is None:
             raise Http404("There is no such order.")
         if "cancel" in request.POST:
-            is_done = cancel(row, request.user)
+            is_done = cancel(row, by=request.user)
         elif request.POST.get("carried_out") in ("yes", "no"):
             is_done = decide(row, request.POST["carried_out"] == "yes", request.user)
         else:

@@ -116,7 +116,7 @@ class PayPages:
     def _done(self, request, recruitment) -> str:
         """What was done, in words. Raises NotNow."""
         if "settle" in request.POST:
-            told = ledger.settle(recruitment, request.user)
+            told = ledger.settle(recruitment, by=request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
         if "order" in request.POST:
             try:
@@ -125,7 +125,7 @@ class PayPages:
                 )
             except NoService as words:
                 raise NotNow(str(words)) from None
-            sync.ask_soon(recruitment, request.user)
+            sync.ask_soon(recruitment, by=request.user)
             return f"{n} ordered at the panel. Load this page again in a moment."
         ticked = {
             int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19

@@ -33,7 +33,7 @@ class RehearsalPages:
         if request.method == "POST":
             form = RehearsalForm(request.POST)
             if form.is_valid():
-                rehearsing.rehearse_soon(recruitment, form.cleaned_data["people"], request.user)
+                rehearsing.rehearse_soon(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is on its way.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
         asked = rehearsing.of(recruitment)

@@ -85,7 +85,7 @@ class SamplePages:
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
-                sample.declare(recruitment.study, columns.columns, request.user)
+                sample.declare(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "Declared. Of a file nothing else is kept.")
                 return here
         elif request.method == "POST":
@@ -107,7 +107,7 @@ class SamplePages:
         typed = form.cleaned_data
         try:
             return sample.read(
-                recruitment, typed["file"], typed["person"], request.user, is_dry="take" not in request.POST
+                recruitment, typed["file"], typed["person"], by=request.user, is_dry="take" not in request.POST
             )
         except ValueError as refused:
             form.add_error("file", str(refused))

@@ -264,7 +264,7 @@ def _measured_now(assignment) -> dict:
 
 def _tell(recruitment: Recruitment, by) -> None:
     if names_kept(recruitment):
-        panel_work.ask_soon(recruitment, by)
+        panel_work.ask_soon(recruitment, by=by)
 
 
 def _address(recruitment: Recruitment, verdict: Verdict) -> str:

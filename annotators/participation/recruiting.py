@@ -36,7 +36,7 @@ def make(recruitment: Recruitment, by) -> Recruitment:
         for row in proposed():
             row.recruitment = recruitment
             row.save()
-        audit.note("recruit", study, by, recruitment=recruitment.key, channel=recruitment.channel)
+        audit.note("recruit", study, by=by, recruitment=recruitment.key, channel=recruitment.channel)
     return recruitment
 
 
@@ -79,11 +79,11 @@ def change(recruitment: Recruitment, by, columns: Sequence[str], promises: Promi
             raise NotNow(" ".join(found.values()))
         if "reward" in columns:
             # Whoever is done was paid by the old one: what the panel pays them is that.
-            ledger.settle(Recruitment.objects.get(pk=recruitment.pk), by)
+            ledger.settle(Recruitment.objects.get(pk=recruitment.pk), by=by)
         recruitment.save()
         if columns:
             audit.note(
-                "change recruitment", recruitment.study, by, recruitment=recruitment.key, columns=sorted(columns)
+                "change recruitment", recruitment.study, by=by, recruitment=recruitment.key, columns=sorted(columns)
             )
         _promise(recruitment, by, promises)
 
@@ -98,7 +98,7 @@ def _promise(recruitment: Recruitment, by, promises: Promises) -> None:
         for outcome, (rule, amount) in promises.items()
     )
     told = {outcome: f"{rule} {amount or ''}".strip() for outcome, (rule, amount) in promises.items()}
-    audit.note("promise pay", recruitment.study, by, recruitment=recruitment.key, **told)
+    audit.note("promise pay", recruitment.study, by=by, recruitment=recruitment.key, **told)
 
 
 def delete(recruitment: Recruitment, by) -> None:
@@ -110,7 +110,7 @@ def delete(recruitment: Recruitment, by) -> None:
         recruitment.recruitment_arms.all().delete()
         recruitment.outcome_pays.all().delete()
         recruitment.delete()
-        audit.note("delete recruitment", recruitment.study, by, recruitment=recruitment.key)
+        audit.note("delete recruitment", recruitment.study, by=by, recruitment=recruitment.key)
 
 
 def stop(recruitment: Recruitment, by) -> bool:

@@ -46,7 +46,7 @@ def withdraw(assignment: Assignment) -> int:
         if not stays_owed:
             forget_leavers([assignment.annotator_id])
         for code in codes:
-            audit.record("withdraw", study=study, assignment_code=code)
+            audit.record("withdraw", study=study, by=None, assignment_code=code)
     return len(codes)
 
 

@@ -68,7 +68,7 @@ def payments_of(recruitment: Recruitment) -> QuerySet[Payment]:
     return Payment.objects.filter(assignment__recruitment=recruitment)
 
 
-def settle(recruitment: Recruitment, by=None, is_dry: bool = False) -> Settled:
+def settle(recruitment: Recruitment, *, by, is_dry: bool = False) -> Settled:
     """Write down what became of orders and approvals, and what is due now. Again, or twice at once, it changes nothing.
 
     ``is_dry``: only count.

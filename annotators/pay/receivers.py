@@ -17,4 +17,5 @@ def name_kept_ids(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]
 
 
 def settle_ledger(sender, recruitment: Recruitment, **kwargs) -> None:
-    ledger.settle(recruitment)
+    # Due by what the panel shows, whoever had it asked or read its file.
+    ledger.settle(recruitment, by=None)

@@ -122,5 +122,5 @@ def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:
         for number, item in enumerate(chunk)
     )
     Study.objects.filter(pk=study.pk).update(open_to=last + len(chunks) + 1)
-    audit.record("top up", study=study, section=section.position, items=n, batches=len(chunks))
+    audit.record("top up", study=study, by=None, section=section.position, items=n, batches=len(chunks))
     return n

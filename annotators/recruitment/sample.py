@@ -69,7 +69,7 @@ class Described:
 # Declaring
 
 
-def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> None:
+def declare(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
     """Say which columns are kept, before any file is read: (name, kind, whether small counts are shown). What another declaration kept of a
     column that is no longer named, or is of another kind now, is deleted."""
     check(by, Action.PANEL, study)
@@ -95,7 +95,7 @@ def declare(study: Study, columns: Iterable[tuple[str, str, bool]], by=None) -> 
 # Reading
 
 
-def read(recruitment: Recruitment, text: str, person_column: str, by=None, is_dry: bool = False) -> Joined:
+def read(recruitment: Recruitment, text: str, person_column: str, *, by, is_dry: bool = False) -> Joined:
     """Take in a file: of people who took part by this link the declared columns, of nobody else anything. Read again, the newest holds; what
     somebody no longer consents to is deleted. Raises ValueError naming the row and the column."""
     check(by, Action.PANEL, recruitment.study)

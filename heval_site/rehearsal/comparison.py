@@ -15,7 +15,7 @@ from .scene import Person, Scene
 
 def compare(scene: Scene) -> None:
     unsent = {one.code for one, _ in unseen(scene.recruitment)} if scene.has_service else set()
-    ledger.settle(scene.recruitment)
+    ledger.settle(scene.recruitment, by=None)
     for person in scene.people:
         mine = scene.assignment_of(person)
         person.here = NOTHING if mine is None else FINISHED if mine.submitted_at else mine.released_reason or "at work"

@@ -39,8 +39,9 @@ class Orders:
         self.panel.loses_reply("publish")
         try:
             publishing.publish(
-                self.recruitment, title=self.study.public_title[:120] or "A study", description=self.study.purpose[:2000] or "A study.",
-                reward=reward, currency=self.scene.currency, minutes=self.study.minutes or 10, places=len(self.scene.people) + 2,
+                self.recruitment, by=self.study.owner, title=self.study.public_title[:120] or "A study",
+                description=self.study.purpose[:2000] or "A study.", reward=reward, currency=self.scene.currency,
+                minutes=self.study.minutes or 10, places=len(self.scene.people) + 2,
             )  # fmt: skip
         except lifecycle.NotNow as words:
             self.scene.faults.append(f"heval would not publish it: {words}")
@@ -128,7 +129,7 @@ class Orders:
 
     def stop(self) -> None:
         for task in publishing.tasks_of(self.recruitment):
-            publishing.stop(task)
+            publishing.stop(task, by=self.study.owner)
         for _ in range(2):
             self.look()
             self._soon()

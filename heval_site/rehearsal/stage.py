@@ -138,7 +138,9 @@ def played(plan: dict[str, Any], panel: Panel, tell: Callable[..., None]) -> dic
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, link_base(recruitment))
     panel.behind = stand_in
     # What a page shows to those who completed is there as well where no service is.
-    keep(recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets))
+    keep(
+        recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
+    )
     rehearsal = Rehearsal(recruitment, stand_in, over_http(port, settings.SITE_URL), plan["seed"], tell)
     rehearsal.play(plan["people"])
     for host in dict.fromkeys(guard.refused):

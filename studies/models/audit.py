@@ -31,12 +31,15 @@ class AuditEvent(AppendOnlyModel):
         return self.verb
 
 
-def record(verb: str, *, study=None, by=None, assignment_code: str = "", **data) -> AuditEvent:
-    """Write down that ``by`` did ``verb``. ``data`` holds no personal data of annotators."""
+def record(verb: str, *, by, study=None, assignment_code: str = "", **data) -> AuditEvent:
+    """Write down that ``by`` did ``verb``: a user, or None where an annotator or the site itself acts.
+
+    ``data`` holds no personal data of annotators.
+    """
     return AuditEvent.objects.create(verb=verb, study=study, by=by, assignment_code=assignment_code, data=data)
 
 
-def note(verb: str, study, by=None, **data) -> AuditEvent:
+def note(verb: str, study, *, by, **data) -> AuditEvent:
     """The same of an act that does not keep a draft from being deleted: the row names a draft by its number alone."""
     if study.is_draft:
         return record(verb, by=by, draft=study.pk, **data)
@@ -48,7 +51,7 @@ def events_of(study) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.filter(Q(study=study) | Q(study=None, data__draft=study.pk))
 
 
-def record_all(verb: str, acts: Iterable[dict[str, Any]], *, study=None, by=None) -> None:
+def record_all(verb: str, acts: Iterable[dict[str, Any]], *, by, study=None) -> None:
     """The same act about many, one row each, written together; ``acts`` gives each row's ``assignment_code`` and data."""
     AuditEvent.objects.bulk_create(
         [AuditEvent(verb=verb, study=study, by=by, assignment_code=act.pop("assignment_code", ""), data=act) for act in map(dict, acts)],

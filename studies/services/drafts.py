@@ -26,7 +26,7 @@ def create(study: Study, by) -> Study:
     study.save(force_insert=True)
     access.make_owner(study, by)
     Arm.objects.create(study=study, name="all")
-    audit.note("create", study, by)
+    audit.note("create", study, by=by)
     return study
 
 
@@ -74,7 +74,7 @@ def edited(study: Study, by, **what: Any) -> None:
     """Count and note a change: what was prepared for an older version of the draft is prepared anew."""
     check(by, Action.EDIT, study)
     Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
-    audit.note("edit", study, by, **what)
+    audit.note("edit", study, by=by, **what)
 
 
 def delete_section(section: Section, by) -> None:

@@ -91,7 +91,7 @@ def study():
 def read(study, tmp_path, text: str, name="answers.jsonl", **options):
     path = tmp_path / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    report = import_answers(study, path, **options)
+    report = import_answers(study, path, by=None, **options)
     assert not Assignment.objects.exists() and not Response.objects.exists() and not Job.objects.exists()
     study.refresh_from_db()
     assert study.is_draft

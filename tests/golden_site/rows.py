@@ -86,7 +86,7 @@ def rehearsed(channel: str, channel_settings: dict, people: int = 11, **columns)
         Recruitment.objects.create(study=study_of(channel), channel=channel, settings=channel_settings, **columns)
     )
     panel = REGISTRY[channel].stand_in(made, link_base(made))
-    keep(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets))
+    keep(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
     with panel:
         settings.PROLIFIC_API = panel.url
         Rehearsal(made, panel, in_process, 1, lambda *_: None).play(people)
@@ -111,19 +111,19 @@ def came(recruitment: Recruitment, finishes=True, **parameters) -> Assignment:
 
 def prolific() -> Study:
     made = rehearsed("prolific", CODES, currency="GBP")
-    keep(made, {HOOK: "whsec_golden"})
+    keep(made, {HOOK: "whsec_golden"}, by=None)
     now = timezone.now()
     for number, (handled, about) in enumerate(((now, made), (None, made), (None, None))):
         PanelEvent.objects.create(
             source=f"prolific-{made.pk}", external_id=f"ev{number}", recruitment=about, kind="submission.status.change",
             body={"resource_id": f"{number:024x}"}, handled_at=handled,
         )  # fmt: skip
-    plan_rounds(made, user("olga"), people=20, round_places=5, lost_percent=10)
-    sample.declare(made.study, [("Age", "number", False), ("Sex", "category", True)], user("olga"))
+    plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
+    sample.declare(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
     people = panel_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
     rows = [f"{number:024x},{person},APPROVED,{30 + number},Female" for number, person in enumerate(people)]
     text = "\n".join(["Submission id,Participant id,Status,Age,Sex", *rows]) + "\n"
-    sample.read(made, text, "Participant id", user("olga"))
+    sample.read(made, text, "Participant id", by=user("olga"))
     doors.stop(made, user("olga"))
     return made.study
 
@@ -137,7 +137,7 @@ def external_questions() -> Study:
         for channel in ("mturk", "mturk_sandbox")
     }  # fmt: skip
     link = made["mturk"]
-    keep(link, {"key_id": "AKIAGOLDEN", "key": "secret"})
+    keep(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=link, external_id="3HIT1", places=9)
     states = iter(STATES)
     for number in range(8):
@@ -173,7 +173,7 @@ def external_questions() -> Study:
         PanelOrder.objects.filter(pk=order.pk).update(state=state, tries=number % 3, **ends[state])
         if operation == "bar":
             PanelBar.objects.create(order=order, annotator=submissions[7].annotator)
-    ledger.settle(link, olga)
+    ledger.settle(link, by=olga)
     return study
 
 
@@ -190,7 +190,7 @@ def decided() -> Study:
     for one in people:
         keep_identity(one.annotator, f"PERSON-{one.pk}")
     came(made, False, **ids[7])
-    ledger.settle(made, olga)
+    ledger.settle(made, by=olga)
     approve(work_of_assignment(made, people[0].pk), olga)
     for one, known in zip(people[1:5], ids[1:5], strict=True):
         PanelSubmission.objects.create(
@@ -203,7 +203,7 @@ def decided() -> Study:
     answer(appeals[0], "You did. We are sorry.", True, carl)
     answer(appeals[1], "You did not: the comment is letters.", False, carl)
     reverse(rejections[3], olga, "A mistake of ours.")
-    ledger.settle(made, olga)
+    ledger.settle(made, by=olga)
     ledger.add(made, [ledger.Extra(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
     ledger.add(made, [ledger.Extra(people[5], Decimal("0.30"), "the server was down")], "compensation", olga)
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
@@ -233,7 +233,7 @@ def other_links() -> Study:
             query = {"i": token(made.key, 1)}
         if channel in REGISTRY:
             came(made, **query)
-            ledger.settle(promised(made), user("olga"))
+            ledger.settle(promised(made), by=user("olga"))
     return study
 
 

@@ -53,7 +53,7 @@ def withdrawn(study):
 
 
 def decided(study):
-    audit.record("decide", study=study)
+    audit.record("decide", study=study, by=None)
 
 
 def left_out(study):

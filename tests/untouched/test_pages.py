@@ -40,13 +40,13 @@ def test_the_preparation_of_stimuli(client, owner, stored):
 def test_the_pages_of_a_panel(client, owner):
     """Secrets, rounds and the columns of the sample."""
     study = builders.spa_study(owner, target_n=20)
-    sample.declare(study, [("Age", "number", True), ("Country of  residence", "category", False)], owner)
+    sample.declare(study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner)
     publishing = [slug for slug, channel in CHANNELS.items() if channel.publishes]
     assert publishing
     for slug in publishing:
         made = builders.recruitment(study, slug, pool=slug)
-        keep(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), owner)
-        rounds.plan(made, owner, people=7, round_places=3, lost_percent=11)
+        keep(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), by=owner)
+        rounds.plan(made, by=owner, people=7, round_places=3, lost_percent=11)
         before = rows()
         for name, inputs in (
             ("panel", set(CHANNELS[slug].secrets)),

@@ -38,7 +38,7 @@ def open_appeal(assignment: Assignment, text: str) -> Appeal:
                 raise NotNow("Nothing of yours is rejected, so there is nothing to object to.")
             due = timezone.now() + ANSWERED_WITHIN
             made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
-            audit.record("appeal", study=assignment.study, assignment_code=assignment.code)
+            audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
         raise NotNow("You have objected already. What you wrote then is being read.") from None
     return made

@@ -117,7 +117,7 @@ def rejected_at_panel(assignment: Assignment) -> Verdict | None:
     made = Verdict.objects.create(
         submission=shown, assignment=assignment, kind=Kind.REJECT, category=Verdict.AT_PANEL, message=NO_WORDS
     )
-    audit.record("note rejection at the panel", study=assignment.study, assignment_code=assignment.code)
+    audit.record("note rejection at the panel", study=assignment.study, by=None, assignment_code=assignment.code)
     return made
 
 
@@ -328,7 +328,7 @@ def _compensated(assignment: Assignment, by) -> dict[str, str]:
 
 def _way_to_take_back(verdict: Verdict, by) -> str:
     order, submission = order_of(verdict), verdict.submission
-    if order and (order.state in WITHOUT_EFFECT or cancel(order, by)):
+    if order and (order.state in WITHOUT_EFFECT or cancel(order, by=by)):
         return "unsent"
     if submission and submission.state == APPROVED:
         return "unsent"

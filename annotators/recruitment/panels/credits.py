@@ -61,8 +61,10 @@ def order(recruitment: Recruitment) -> int:
             take_in(recruitment, whose, PanelSubmission.Source.SERVICE, whose=whose)
         done = PanelSubmission.objects.filter(recruitment=recruitment, assignment__submitted_at__isnull=False)
         rows = list(done.filter(state=WORKING).select_related("assignment").order_by("pk"))
+        if not rows:
+            return 0
         # Who was ordered for before is passed over.
-        return give_all(recruitment, "approve", {f"approve-{row.pk}": row for row in rows}, message="") if rows else 0
+        return give_all(recruitment, "approve", {f"approve-{row.pk}": row for row in rows}, by=None, message="")
 
 
 def note(recruitment: Recruitment) -> None:

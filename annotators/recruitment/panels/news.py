@@ -57,7 +57,7 @@ def look_soon(recruitment: Recruitment, seconds: int = 5) -> Job:
     """The job for this link: one in each span of ``seconds``, however many messages come."""
     span = int(timezone.now().timestamp()) // seconds
     token = f"news:{recruitment.pk}:{span}"
-    return jobs.submit(KIND, study=recruitment.study, request_token=token, recruitment=recruitment.pk)
+    return jobs.submit(KIND, study=recruitment.study, by=None, request_token=token, recruitment=recruitment.pk)
 
 
 def look_everywhere() -> int:

@@ -37,8 +37,8 @@ def give(
     operation: str,
     token: str,
     *,
+    by,
     submission: PanelSubmission | None = None,
-    by=None,
     **values: Any,
 ) -> PanelOrder:
     """Write an order down, once for its token: given again it is the same row. Raises ValueError for other values under a token.
@@ -63,7 +63,7 @@ def give(
 
 
 def give_all(
-    recruitment: Recruitment, operation: str, about: Mapping[str, PanelSubmission], *, by=None, **values: Any
+    recruitment: Recruitment, operation: str, about: Mapping[str, PanelSubmission], *, by, **values: Any
 ) -> int:
     """The same order about many submissions, by token, in a number of queries that does not depend on how many they are.
 
@@ -90,7 +90,7 @@ def give_all(
     return len(new)
 
 
-def cancel(order: PanelOrder, by=None) -> bool:
+def cancel(order: PanelOrder, *, by) -> bool:
     """Take back what was not sent yet. False where it was."""
     check(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():

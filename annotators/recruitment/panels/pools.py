@@ -68,7 +68,7 @@ def unlisted(recruitment: Recruitment) -> QuerySet[Annotator]:
     return kept_out(recruitment).filter(~Exists(ordered.exclude(waits)))
 
 
-def push(recruitment: Recruitment, by=None) -> int:
+def push(recruitment: Recruitment, *, by) -> int:
     """Order that they are put on the list, many in one order. Gives how many. Again it orders nobody twice."""
     if not (lists := lists_for(recruitment)):
         return 0
@@ -87,7 +87,7 @@ def keep_up(recruitment: Recruitment) -> int:
     """The same while people come, where something was published from here: what was made at the panel by hand carries no list of ours."""
     published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
     is_published = published.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED]).exists()
-    return push(recruitment) if is_published else 0
+    return push(recruitment, by=None) if is_published else 0
 
 
 def standing(recruitment: Recruitment) -> dict[str, int]:

@@ -86,7 +86,7 @@ def link_of(recruitment: Recruitment) -> str:
     return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
 
 
-def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
+def publish(recruitment: Recruitment, *, by, **wanted: Any) -> PanelOrder:
     """Order it: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``. Pressed twice it is one order.
 
     Raises NotNow.
@@ -104,7 +104,7 @@ def publish(recruitment: Recruitment, by=None, **wanted: Any) -> PanelOrder:
     try:
         with transaction.atomic():
             # Those who are known today are on the list before the first person can see the task.
-            push(recruitment, by)
+            push(recruitment, by=by)
             return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
         raise NotNow("An order to publish with other values has not ended yet.") from None
@@ -115,7 +115,7 @@ def published(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 
 
-def stop(task: PanelTask, by=None) -> PanelOrder:
+def stop(task: PanelTask, *, by) -> PanelOrder:
     """Nobody new comes from this task; who is at work can finish. Pressed twice it is one order, and a new one where the panel refused it."""
     check(by, Action.PANEL, task.recruitment.study)
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])

@@ -9,7 +9,7 @@ KIND = "rehearsal"
 LEAST, USUAL, MOST = 3, 12, 200  # people
 
 
-def rehearse_soon(recruitment: Recruitment, people: int = USUAL, by=None) -> Job:
+def rehearse_soon(recruitment: Recruitment, people: int = USUAL, *, by) -> Job:
     """The job that plays it: the one that waits or runs, else a new one."""
     check(by, Action.PANEL, recruitment.study)
     asked = of(recruitment).filter(ended_at=None).first()

@@ -53,7 +53,7 @@ class Taken:
     brought: int
 
 
-def plan(recruitment: Recruitment, by=None, *, people: int, round_places: int, lost_percent: int) -> PanelPlan:
+def plan(recruitment: Recruitment, *, by, people: int, round_places: int, lost_percent: int) -> PanelPlan:
     """Declare it, or declare it anew."""
     check(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
@@ -144,7 +144,7 @@ def _waits(made: PanelPlan, task: PanelTask | None, taken: int, lost: float) -> 
     return ""
 
 
-def advance(recruitment: Recruitment, by=None) -> PanelOrder | None:
+def advance(recruitment: Recruitment, *, by) -> PanelOrder | None:
     """Order the next round, where it is time. Again it is the same order."""
     made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
     if made is None or not (now := standing(made)).next:

@@ -22,7 +22,7 @@ class NoService(NotNow):
     """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
 
 
-def keep(recruitment: Recruitment, secrets: Mapping[str, str], by=None) -> None:
+def keep(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
     """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
     check(by, Action.PANEL, recruitment.study)
     with transaction.atomic():

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -49,7 +48,8 @@ def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
     except ValueError as words:
         raise Silent(str(words)) from words
     if not is_dry:
-        if rounds.advance(recruitment):
+        # The plan orders the next round, whoever asked for this look.
+        if rounds.advance(recruitment, by=None):
             send_due(recruitment, service, progress)
         alerts.note_funds(recruitment, service)
         alerts.note_cost(recruitment, service, tasks)
@@ -95,7 +95,7 @@ def work(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     for name, step in _steps.items():
         if job.arguments.get(name):
-            step(recruitment, job.by)
+            step(recruitment, by=job.by)
     return asdict(ask(recruitment, progress))
 
 
@@ -104,22 +104,23 @@ def hook_url(recruitment: Recruitment) -> str:
     return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
 
 
-def listen(recruitment: Recruitment, by=None) -> None:
+def listen(recruitment: Recruitment, *, by) -> None:
     """Let the panel tell of changes by itself. Raises Silent, NoService."""
     check(by, Action.PANEL, recruitment.study)
     try:
         secret = service_of(recruitment).listen(hook_url(recruitment))
     except (Refused, Unclear, Busy) as words:
         raise Silent(f"The panel does not send messages: {words}") from words
-    keep(recruitment, {HOOK: secret}, by)
+    keep(recruitment, {HOOK: secret}, by=by)
 
 
 # What a job may be asked to do before it asks the panel, by the name of its argument.
-_steps: dict[str, Callable[[Recruitment, Any], object]] = {"listens": listen}
+_steps: dict[str, Callable[..., object]] = {"listens": listen}
 
 
-def register_step(name: str, step: Callable[[Recruitment, Any], object]) -> None:
-    """Let ``ask_soon(recruitment, **{name: True})`` call ``step(recruitment, by)`` before the panel is asked. What it raises ends the job."""
+def register_step(name: str, step: Callable[..., object]) -> None:
+    """Let ``ask_soon(recruitment, **{name: True})`` call ``step(recruitment, by=by)`` before the panel is asked. What it
+    raises ends the job."""
     _steps[name] = step
 
 
@@ -141,7 +142,7 @@ def watched() -> QuerySet[Recruitment]:
     )
 
 
-def ask_soon(recruitment: Recruitment, by=None, seconds: int = 5, **first: bool) -> Job:
+def ask_soon(recruitment: Recruitment, *, by, seconds: int = 5, **first: bool) -> Job:
     """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
 
     ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
@@ -161,5 +162,7 @@ def ask_all() -> int:
     """The regular look: often while people come, hourly afterwards."""
     found = list(watched())
     for recruitment in found:
-        ask_soon(recruitment, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY)
+        ask_soon(
+            recruitment, by=None, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY
+        )
     return len(found)

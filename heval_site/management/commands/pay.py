@@ -20,7 +20,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}.")
         if recruitment.channel not in REGISTRY:
             raise CommandError(f"The channel {recruitment.channel} of this link is not installed.")
-        told = ledger.settle(recruitment, is_dry=options["dry_run"])
+        told = ledger.settle(recruitment, by=None, is_dry=options["dry_run"])
         for outcome, n in sorted(told.outcomes.items()):
             if n:
                 self.stdout.write(f"{n:6} {outcome.replace('_', ' ')}")

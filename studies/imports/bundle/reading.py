@@ -24,7 +24,7 @@ def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     with kept(bundle.images, bundle.images.__getitem__), transaction.atomic():
         study = store(bundle, owner)
         digest = sha256_of(canonical(design_of(study)))
-        audit.note("import bundle", study, owner, design_sha256=digest)
+        audit.note("import bundle", study, by=owner, design_sha256=digest)
     return study
 
 

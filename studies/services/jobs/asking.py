@@ -15,7 +15,7 @@ State = Job.State
 ENDED = (State.DONE, State.FAILED, State.CANCELLED)
 
 
-def submit(kind: str, *, study=None, by=None, request_token: str | None = None, **arguments: Any) -> Job:
+def submit(kind: str, *, by, study=None, request_token: str | None = None, **arguments: Any) -> Job:
     """Ask for a job, in the caller's transaction: it exists if and only if that commits.
 
     The same ``request_token`` gives the same row, however often and from wherever it is asked.
@@ -53,7 +53,7 @@ def cancel(job: Job, by) -> bool:
         is_new = mine.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
         is_new = is_new or mine.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
         if is_new and job.study:
-            audit.note("cancel job", job.study, by, kind=job.kind)
+            audit.note("cancel job", job.study, by=by, kind=job.kind)
         elif is_new:
             audit.record("cancel job", by=by, kind=job.kind)
     return bool(is_new) or mine.filter(state=State.RUNNING).exists()

@@ -30,7 +30,7 @@ def recruitment():
 def test_the_report_names_people_by_pseudonyms(recruitment):
     study, client = recruitment.study, logged_in(user("owner"))
     done = study.assignments.get()
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     ledger.add(recruitment, [ledger.Extra(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
     base = f"/api/v1/studies/{study.code}"
     rows = client.get(f"{base}/payments/").json()["results"]

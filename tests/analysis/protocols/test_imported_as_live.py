@@ -100,7 +100,7 @@ def test_every_protocol_whose_answers_can_be_imported(tmp_path):
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     there = drafted(consent="", contact="")
-    report = import_answers(there, as_file(study, tmp_path / "answers.csv"))
+    report = import_answers(there, as_file(study, tmp_path / "answers.csv"), by=None)
     assert report.is_written, [str(one) for one in report.problems][:20]
     live, imported = (numbers(build_report(Study.objects.get(pk=one.pk), {"resamples": 99})) for one in (study, there))
     assert live.keys() == imported.keys() and len(live) > 100

@@ -167,7 +167,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
     job = Job.objects.get(kind="analyse")
     page = address("analysis_progress", study, job.code)
     assert "was cancelled" in client.post(page, follow=True).content.decode()
-    failed = jobs.submit("analyse", study=study, parameters={"level": 9})
+    failed = jobs.submit("analyse", study=study, by=None, parameters={"level": 9})
     jobs.run(failed.pk)
     assert (
         "level: 9 is no confidence level"

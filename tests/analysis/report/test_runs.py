@@ -72,8 +72,8 @@ def test_a_job_run_again_after_a_crash_stores_nothing_twice(study):
 
 
 def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
-    job = jobs.submit("analyse", study=study, parameters=QUICK)
-    other = jobs.submit("analyse", study=study, parameters={"level": 7})
+    job = jobs.submit("analyse", study=study, by=None, parameters=QUICK)
+    other = jobs.submit("analyse", study=study, by=None, parameters={"level": 7})
 
     def ask_to_cancel(pk):
         Job.objects.filter(pk=pk, state=Job.State.RUNNING).update(is_cancel_wanted=True)

@@ -78,7 +78,7 @@ def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel
 
 
 def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recruitment, panel):
-    keep(recruitment, {"token": TOKEN})
+    keep(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     assignment = submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     panel.shown["T"] = [Seen("T", "S1", "W", "submitted"), Seen("T", "S2", "stranger", "submitted")]
@@ -96,7 +96,7 @@ def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recru
 
 def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recruitment, panel):
     """A panel may refuse each approval for which the account has no money: nobody should open a hundred pages then."""
-    keep(recruitment, {"token": TOKEN})
+    keep(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     panel.shown["T"], panel.faults = [Seen("T", "S1", "W", "submitted")], ["refused", ""]
@@ -169,9 +169,12 @@ def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
 
 
 def test_a_person_says_what_became_of_an_order(client, recruitment, panel):
-    keep(recruitment, {"token": TOKEN})
+    keep(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
-    order, waiting = give(recruitment, "stop", "s1", task="T"), give(recruitment, "extend", "e1", task="T", places=3)
+    order, waiting = (
+        give(recruitment, "stop", "s1", by=None, task="T"),
+        give(recruitment, "extend", "e1", by=None, task="T", places=3),
+    )
     PanelOrder.objects.filter(pk=order.pk).update(state="unclear", sent_at=order.made_at)
     assert "Was it carried out?" in page(client, recruitment)
     to = f"{address(recruitment)}order/"

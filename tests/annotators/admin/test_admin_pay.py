@@ -77,7 +77,7 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
     keep_identity(done.annotator, "A-RAW-ID")
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     viewer, stranger = user("viewer"), user("stranger")
     StudyMember.objects.create(study=study, user=viewer, role="viewer")
     seen = page(logged_in(viewer), recruitment)
@@ -158,7 +158,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
         and "Type the total" not in seen
     )
     assert "has no token" in sent(client, recruitment, order="1", total="1.60")
-    keep(recruitment, {"token": "t"})
+    keep(recruitment, {"token": "t"}, by=None)
     assert "3 payments, <b>1.60 USD</b>" in page(client, recruitment)
     assert "Type the total as it is shown" in sent(client, recruitment, order="1", total="all")
     assert "It comes to 1.60 now, and 1.59 was typed." in sent(client, recruitment, order="1", total="1.59")
@@ -174,9 +174,9 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
 
 def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
-    keep(recruitment, {"token": "secret-of-the-panel"})
+    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
     done = submitted(study, "a", recruitment=recruitment)
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     assert "not with the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
@@ -218,7 +218,7 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     assert "Half of the people come to less an hour" in collecting
     # A bonus is pay too; where no second was counted, start to end stands for it.
     extras = [ledger.Extra(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     ledger.add(recruitment, extras, "bonus", user("owner"))
     assert str(arms_of(study)[0].hourly.median) == "20.00"
     PageVisit.objects.update(active_seconds=0)

@@ -46,7 +46,7 @@ def test_a_reward_that_comes_in_two_parts_costs_the_same_before_and_after_it_is_
     for _ in range(2):  # before anything was written down, and after
         found = money_of(recruitment)
         assert (found.people_to_come, found.total) == (0, Decimal("7.50"))
-        ledger.settle(recruitment)
+        ledger.settle(recruitment, by=None)
 
 
 def test_where_a_panel_tells_no_fees_nothing_is_made_up():
@@ -124,7 +124,7 @@ def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
         service = ProlificService(TOKEN, {}, fake.url)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(REGISTRY["prolific"]), "service", lambda self, recruitment, secrets: service)
-            keep(at_prolific, {"token": TOKEN})
+            keep(at_prolific, {"token": TOKEN}, by=None)
             ask(at_prolific, lambda *_: None, is_dry=True)
             assert charged_of(at_prolific) is None
             ask(at_prolific, lambda *_: None)

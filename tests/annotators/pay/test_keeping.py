@@ -59,7 +59,10 @@ def test_ids_stay_exactly_with_who_is_owed_something(recruitment, state, stays):
     owed, other = came(recruitment, "kim", "lee")
     row = Payment(assignment=owed, kind="base", amount=2, currency="USD", way="bonus", state=state)
     if state == "ordered":
-        row.order = give(recruitment, "bonus", "b", submission=PanelSubmission.objects.get(assignment=owed), amount="2.00", currency="USD", reason="r")  # fmt: skip
+        shown = PanelSubmission.objects.get(assignment=owed)
+        row.order = give(
+            recruitment, "bonus", "b", submission=shown, by=None, amount="2.00", currency="USD", reason="r"
+        )
     row.ended_at = None if stays else timezone.now()
     row.save()
     closed_long_ago(recruitment.study, 29)
@@ -82,7 +85,7 @@ def closed_long_ago_again(study, days):
 
 def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     (owed,) = came(recruitment, "kim")
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     later = panel(spa_study(user("owner"), title="two", erase_after_days=30))
     (again,) = came(later, "kim")
     for one in (recruitment, later):
@@ -94,7 +97,7 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
 
 def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     ledger.mark_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
     bonus = ledger.Extra(second, Decimal("0.50"), "thanks")
     ledger.add(recruitment, [bonus], "bonus", user("owner"))
@@ -128,7 +131,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
 
 def test_who_never_had_an_id_of_a_panel_is_owed_and_nothing_is_kept(recruitment):
     submitted(recruitment.study, "", recruitment=recruitment)
-    ledger.settle(recruitment)
+    ledger.settle(recruitment, by=None)
     closed_long_ago(recruitment.study, 31)
     recruitment.refresh_from_db()
     assert recruitment.study.state == "closed" and Payment.objects.get().state == "due"

@@ -101,7 +101,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
     assert Assignment.objects.get(pk=late.pk).released_reason == "expired"
-    first = settle(recruitment)
+    first = settle(recruitment, by=None)
     by_person = {
         p.assignment_id: (p.kind, str(p.amount))
         for p in Payment.objects.filter(assignment__recruitment=recruitment)
@@ -120,7 +120,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
     pages = len(ledger.people_of(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
     assert (first.due, first.amount) == (7, sum(Decimal(amount) for _, amount in by_person.values()))
-    assert settle(recruitment).due == 0 and len(rows(recruitment)) == 7
+    assert settle(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
     assert AuditEvent.objects.filter(verb="pay due").count() == 1
 
 
@@ -128,13 +128,13 @@ def test_a_dry_look_writes_nothing_and_queries_do_not_grow_with_people():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "one", recruitment=recruitment)
-    assert settle(recruitment, is_dry=True).due == 1 and not Payment.objects.exists()
+    assert settle(recruitment, by=None, is_dry=True).due == 1 and not Payment.objects.exists()
     with CaptureQueriesContext(connection) as few:
-        settle(recruitment, is_dry=True)
+        settle(recruitment, by=None, is_dry=True)
     for person in ("two", "three", "four"):
         submitted(study, person, recruitment=recruitment)
     with CaptureQueriesContext(connection) as more:
-        assert settle(recruitment, is_dry=True).due == 4
+        assert settle(recruitment, by=None, is_dry=True).due == 4
     assert len(more) == len(few)
 
 
@@ -144,7 +144,7 @@ def test_two_looks_at_once_write_it_down_once():
     recruitment = panel(study)
     for person in "abc":
         submitted(study, person, recruitment=recruitment)
-    told = all_at_once(lambda _: settle(recruitment).due, range(6), 6)
+    told = all_at_once(lambda _: settle(recruitment, by=None).due, range(6), 6)
     assert sorted(told) == [0] * 5 + [3] and len(rows(recruitment)) == 3
 
 
@@ -152,19 +152,19 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "early", recruitment=recruitment)
-    settle(recruitment)
+    settle(recruitment, by=None)
     ledger.mark_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
     arm = Arm.objects.get(study=study)
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.00")}}}, user("owner"), "Pay rises.")
     recruitment = Recruitment.objects.get(pk=recruitment.pk)
     submitted(study, "later", recruitment=recruitment)
-    assert [settle(recruitment).due for _ in range(2)] == [2, 0]
+    assert [settle(recruitment, by=None).due for _ in range(2)] == [2, 0]
     assert brief(recruitment) == [
         ("base", "2.50", "hand", "paid"), ("difference", "0.50", "hand", "due"), ("base", "3.00", "hand", "due"),
     ]  # fmt: skip
     # The link's own pay goes before the arm's.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.25"))
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due"), ("difference", "0.25", "hand", "due")]
     # Who has a list of parts reads there what they are paid now.
     early = Assignment.objects.filter(recruitment=recruitment).select_related("study", "recruitment").first()
@@ -197,6 +197,7 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
         recruitment,
         "publish",
         "publish-1",
+        by=None,
         title="t",
         description="d",
         url="u",
@@ -246,10 +247,10 @@ def test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid(service):
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "ordered")]
     service.faults = ["lost after"]
     send_due(recruitment, service, lambda *_: None)
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert PanelOrder.objects.get().state == "sent" and brief(recruitment)[1][-1] == "ordered"
     send_due(recruitment, service, lambda *_: None)
-    assert settle(recruitment).paid == 1 and brief(recruitment)[1][-1] == "paid"
+    assert settle(recruitment, by=None).paid == 1 and brief(recruitment)[1][-1] == "paid"
     assert len(service.given) == len(service.done) == 1
     assert "person" not in PanelOrder.objects.get().values
 
@@ -264,7 +265,7 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     service.faults = ["refused"]
     send_due(recruitment, service, lambda *_: None)
     for _ in range(2):
-        settle(recruitment)
+        settle(recruitment, by=None)
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "failed"), ("outcome", "1.00", "hand", "due")]
     assert not to_order(recruitment, service.can)
 
@@ -281,20 +282,20 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     send_due(recruitment, service, lambda *_: None)
     assert [(row.kind, row.way, row.state) for row in ledger.foreseen(recruitment)][1:] == [("bonus", "hand", "due")]
     assert Payment.objects.latest("pk").state == "ordered"
-    assert [settle(recruitment).due for _ in range(2)] == [1, 0]
+    assert [settle(recruitment, by=None).due for _ in range(2)] == [1, 0]
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
     by_hand = Payment.objects.latest("pk")
     assert (by_hand.reason, by_hand.by) == (extra.reason, user("owner"))
     # It is the same bonus, and may be taken back for good.
     assert ledger.add(recruitment, [extra], "bonus", user("owner")) == 0
-    assert ledger.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment).due == 0
+    assert ledger.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment, by=None).due == 0
 
 
 def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = recruitment_of(study)
     unsent = submitted(study, "unsent", recruitment=recruitment)
-    settle(recruitment)
+    settle(recruitment, by=None)
     extra = Extra(unsent, Decimal("2.50"), "The panel never saw the work.")
     ledger.add(recruitment, [extra], "compensation", user("owner"))
     assert brief(recruitment) == [("base", "2.50", "approval", "cancelled"), ("compensation", "2.50", "hand", "due")]
@@ -351,5 +352,5 @@ def test_somebody_idle_when_the_study_closes_is_no_fault_of_ours():
     lifecycle.close(study, by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert not Payment.objects.exists() and not PanelTask.objects.exists() and not PanelSubmission.objects.exists()

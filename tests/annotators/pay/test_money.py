@@ -67,7 +67,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
     assert money_of(again(link)).unwritten == Decimal("1.00")
     # What somebody may not get any more is no cost either.
-    ledger.settle(again(link))
+    ledger.settle(again(link), by=None)
     rejected(Assignment.objects.earliest("pk"))
     assert money_of(again(link)).unwritten == Decimal("-3.00")
     assert "(written down and owed no more: look" in text(client.get(address))
@@ -140,7 +140,7 @@ def test_a_list_that_is_cut_says_so(monkeypatch):
         submitted(study, person, recruitment=link)
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{link.pk}/pay/"
     assert "more: the sums above" not in text(client.get(address))
-    ledger.settle(again(link))
+    ledger.settle(again(link), by=None)
     assert "And 2 more: the sums above" in text(client.get(address))
     ledger.mark_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
     page = text(client.get(address))
@@ -189,13 +189,13 @@ def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():
     study = spa_study(user("owner"), target_n=12)
     link = panel(study)
     done = taking(submitted(study, "a", recruitment=link), 3600)
-    ledger.settle(again(link))
+    ledger.settle(again(link), by=None)
     assert str(arms_of(study)[0].hourly.median) == "2.50"
     ledger.add(again(link), [ledger.Extra(done, Decimal("1.00"), "thanks")], "bonus", user("owner"))
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
     assert str(arms_of(study)[0].hourly.median) == "4.00"
     verdict = rejected(done)
-    ledger.settle(again(link))
+    ledger.settle(again(link), by=None)
     assert str(arms_of(study)[0].hourly.median) == "1.00"  # the bonus stays
     Verdict.objects.create(
         assignment=done, kind="reverse", reverses=verdict, message="", evidence={}, by=user("colleague")

@@ -22,7 +22,7 @@ def asked():
     from annotators.recruitment.panels.sync import ask_soon
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
-    jobs.run(ask_soon(recruitment, user("owner")).pk)
+    jobs.run(ask_soon(recruitment, by=user("owner")).pk)
     Job.objects.filter(kind="panel").update(request_token=None)
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def looked_at(study):
-    jobs.submit("look", study=study)
+    jobs.submit("look", study=study, by=None)
     jobs.run_waiting()
     return Study.objects.get(pk=study.pk)
 

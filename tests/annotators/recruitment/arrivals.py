@@ -12,7 +12,7 @@ PEOPLE = {name: f"{n:x}f1a" * 6 for n, name in enumerate(("done", "half", "gone"
 
 def recruited(channel: str, secrets: dict, **settings) -> Recruitment:
     made = Recruitment.objects.create(study=spa_study(user("owner")), channel=channel, settings=settings)
-    keep(made, secrets)
+    keep(made, secrets, by=None)
     return made
 
 

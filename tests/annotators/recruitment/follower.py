@@ -95,7 +95,7 @@ class Follower:
                 type(self.channel), "service", lambda channel, recruitment, secrets: self.panel if secrets else None
             )
             for door in (self.door, self.full):
-                keep(door, dict.fromkeys(self.channel.secrets, "f" * 32))
+                keep(door, dict.fromkeys(self.channel.secrets, "f" * 32), by=None)
 
     def _link(self, study):
         pool = f"pool of {self.case.slug}"
@@ -205,7 +205,7 @@ class Follower:
             CodingSeat.objects.create(sample=seat, number=1, user=owner)
             written = Response.objects.exclude(text="").filter(assignment=done).first()
             CodingItem.objects.create(sample=seat, number=1, assignment=done, response=written)
-            order = give(door, "stop", "stop-1", task="T")
+            order = give(door, "stop", "stop-1", by=None, task="T")
             inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
             shown = PanelSubmission.objects.filter(assignment=done).first() or PanelSubmission.objects.create(
                 recruitment=door,

@@ -54,12 +54,12 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
         (PEOPLE[0].upper(), 31, "Female"), (PEOPLE[1], "DATA_EXPIRED", "CONSENT_REVOKED"), (PEOPLE[2], 44, "Male")
     )
     with pytest.raises(ValueError, match="No column is declared"):
-        read(recruitment, text, "Participant id")
-    declare(recruitment.study, AGE_AND_SEX, user("owner"))
+        read(recruitment, text, "Participant id", by=None)
+    declare(recruitment.study, AGE_AND_SEX, by=user("owner"))
     annotators = Annotator.objects.count()
-    looked = read(recruitment, text, "Participant id", is_dry=True)
+    looked = read(recruitment, text, "Participant id", by=None, is_dry=True)
     assert (looked.people, looked.strangers, looked.values, looked.missing) == (2, 1, 2, 2) and not kept()
-    read(recruitment, text, "participant ID")
+    read(recruitment, text, "participant ID", by=None)
     assert kept() == [("Age", "31"), ("Sex", "Female")] and Annotator.objects.count() == annotators
     stored = (
         str(list(SampleValue.objects.values()))
@@ -68,33 +68,33 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
     )
     assert "canary" not in stored and PEOPLE[0] not in stored and "44" not in str(kept())
     # What somebody takes back later goes, also where another row of theirs still says it.
-    read(recruitment, lines((PEOPLE[0], 31, "CONSENT_REVOKED"), (PEOPLE[0], "", "Female")), "Participant id")
+    read(recruitment, lines((PEOPLE[0], 31, "CONSENT_REVOKED"), (PEOPLE[0], "", "Female")), "Participant id", by=None)
     assert kept() == [("Age", "31")]
 
 
 def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again(recruitment):
     first, _ = took_part(recruitment, *PEOPLE[:2])
-    declare(recruitment.study, AGE_AND_SEX)
+    declare(recruitment.study, AGE_AND_SEX, by=None)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
-    read(recruitment, text, "Participant id")
+    read(recruitment, text, "Participant id", by=None)
     withdraw(first)
     assert kept() == [("Age", "25"), ("Sex", "Male")]
-    assert read(recruitment, text, "Participant id").people == 1 and len(kept()) == 2
+    assert read(recruitment, text, "Participant id", by=None).people == 1 and len(kept()) == 2
 
 
 def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare(recruitment.study, AGE_AND_SEX)
-    read(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id")
-    declare(recruitment.study, [("Age", "number", True)])
+    declare(recruitment.study, AGE_AND_SEX, by=None)
+    read(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id", by=None)
+    declare(recruitment.study, [("Age", "number", True)], by=None)
     assert kept() == [("Age", "31")] and SampleColumn.objects.get().shows_small
-    declare(recruitment.study, [("Age", "category", False)])
+    declare(recruitment.study, [("Age", "category", False)], by=None)
     assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
 
 
 def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare(recruitment.study, AGE_AND_SEX)
+    declare(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
         ("", "empty"), ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
         (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"), (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
         (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"), (f'{HEADER}\n"s1', "is not CSV"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
-            read(recruitment, text, "Participant id")
+            read(recruitment, text, "Participant id", by=None)
     assert not kept()
 
 
@@ -160,11 +160,12 @@ def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
 def test_the_table_counts_whom_the_analysis_keeps(recruitment):
     made = took_part(recruitment, *PEOPLE)
     claimed(recruitment.study, "5aaa" * 6, recruitment)  # at work
-    declare(recruitment.study, AGE_AND_SEX)
+    declare(recruitment.study, AGE_AND_SEX, by=None)
     read(
         recruitment,
         lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE))),
         "Participant id",
+        by=None,
     )
     age, sex = table(recruitment.study)
     assert (age.people, age.known, float(age.median)) == (12, 12, 25.5)

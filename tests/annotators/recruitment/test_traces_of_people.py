@@ -132,7 +132,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert PanelSubmission.objects.filter(assignment__in=[done, paid, share, out, live]).count() == 5
         they.is_clean("shown by the panel")
     if they.channel.sends_messages:
-        keep(they.door, {HOOK: "h" * 32})
+        keep(they.door, {HOOK: "h" * 32}, by=None)
         person = they.person("finishes")
         message = Message(
             "event-1", they.arrival("finishes").ids["session"], person, "AWAITING REVIEW", "submission.status.change"
@@ -146,22 +146,22 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.declare(they.study, [("Age", "number", False), ("Nick", "category", False)], they.owner)
+        sample.declare(they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner)
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="id of the person"):
-            sample.read(they.door, text.getvalue(), "id", they.owner)
-        sample.declare(they.study, [("Age", "number", False)], they.owner)
-        assert sample.read(they.door, text.getvalue(), "id", they.owner).values == 5
+            sample.read(they.door, text.getvalue(), "id", by=they.owner)
+        sample.declare(they.study, [("Age", "number", False)], by=they.owner)
+        assert sample.read(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.
-    ledger.settle(they.door, they.owner)
+    ledger.settle(they.door, by=they.owner)
     if they.channel.secrets:
         they.panel.faults = ["refused"] * 2
         for _ in range(2):
-            job = sync.ask_soon(they.door, they.owner, approves=True)
+            job = sync.ask_soon(they.door, by=they.owner, approves=True)
             jobs.run(job.pk)
             Job.objects.update(request_token=None)
             job.refresh_from_db()
@@ -225,14 +225,14 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     they.is_clean("withdrawn")
 
     # Paid, and then leaving.
-    ledger.settle(they.door, they.owner)
+    ledger.settle(they.door, by=they.owner)
     due = Payment.objects.filter(assignment__recruitment=they.door, state="due")
     assert due.exists()
     ledger.mark_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
     if they.channel.credits_who_finish or they.channel.pays_by:
         rows = PanelSubmission.objects.filter(assignment=paid)
         rows.update(state="approved")
-        ledger.settle(they.door, they.owner)
+        ledger.settle(they.door, by=they.owner)
     assert panel_id(share.annotator) is None
     Client().post(f"/p/{paid.code}/withdraw/", {"leave": "1"})
     assert panel_id(paid.annotator) is None, "nothing is owed any more"
@@ -242,7 +242,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     # Purged.
     for study in (they.study, they.small):
         for door in study.recruitments.all():
-            ledger.settle(door, they.owner)
+            ledger.settle(door, by=they.owner)
             rows = Payment.objects.filter(assignment__recruitment=door, state="due")
             ledger.mark_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
         closed_long_ago(study, 40)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def asked(recruitment, **how) -> dict:
-    jobs.run(ask_soon(recruitment, user("owner"), **how).pk)
+    jobs.run(ask_soon(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
     Job.objects.filter(kind="panel").update(request_token=None)
     return counts(recruitment)

@@ -70,7 +70,7 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     assert "No place was free" in words(page) and "no more are needed" not in words(page)
     assert "FULL-9" in words(page) and receipt_of(row.code) in words(page)
     assert "You are paid <b>0.10 USD</b>." in words(page)
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     assert [(one.assignment, one.amount, one.state) for one in Payment.objects.all()] == [(row, Decimal("0.10"), "due")]
     assert assign.miscounted_batches() == []
 
@@ -105,7 +105,7 @@ def test_full_is_a_row_for_each_link_too():
 def test_who_comes_again_is_let_in_and_paid_once(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     assert Payment.objects.get().state == "due"
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     assert knocks(door).url != f"/p/{left()[0].code}/"
@@ -116,7 +116,7 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
     )
     submitted(study, "W1", recruitment=door)
     for _ in range(2):
-        ledger.settle(door)
+        ledger.settle(door, by=None)
     assert list(Payment.objects.order_by("pk").values_list("amount", "state")) == [
         (Decimal("0.10"), "cancelled"), (Decimal("2.50"), "due"),
     ]  # fmt: skip
@@ -125,11 +125,11 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     ledger.mark_paid(door, [Payment.objects.get().pk], user("owner"))
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     knocks(door)
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     assert Payment.objects.get().state == "paid"
 
 

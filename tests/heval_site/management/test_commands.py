@@ -37,7 +37,7 @@ def test_the_worker_runs_what_waits_once(monkeypatch):
     jobs.load()
     monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
     jobs.register("any")(lambda job, progress: 1)
-    job = jobs.submit("any")
+    job = jobs.submit("any", by=None)
     out = io.StringIO()
     call_command("worker", "--once", stdout=out)
     assert out.getvalue() == "1 jobs run\n"

@@ -45,7 +45,7 @@ def test_a_file_is_rehearsed_and_read(recruitment, tmp_path, capsys):
 def test_the_service_is_asked(recruitment, panel, capsys):
     with pytest.raises(CommandError, match="has no token of its panel"):
         call_command("reconcile", recruitment.key)
-    keep(recruitment, {"token": "t"})
+    keep(recruitment, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     panel.shown["T"] = [Seen("T", "S1", "W", "approved")]
     assert "     1 approved or rejected" in said(capsys, recruitment.key)

@@ -58,7 +58,7 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     study = study or spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
     recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
     panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
-    keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets))
+    keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
     with panel:
         site.PROLIFIC_API = panel.url
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
@@ -196,7 +196,7 @@ def folders(tmp_path, monkeypatch):
 def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
     study = spa_draft(owner=user("owner"), m=1, both=False)
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
-    keep(recruitment, {"token": "canary-of-the-true-token"})
+    keep(recruitment, {"token": "canary-of-the-true-token"}, by=None)
     kept, events = names_kept(recruitment), AuditEvent.objects.count()
     call_command("rehearse", recruitment.key, "--people", "11", "--json")
     printed = capsys.readouterr().out

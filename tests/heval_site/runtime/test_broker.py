@@ -113,7 +113,7 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     with start_worker(
         celery.app, perform_ping_check=False, pool="solo", queues=["jobs", "periodic"], shutdown_timeout=30
     ):
-        submitted = [jobs.submit("count").pk for _ in range(3)]
+        submitted = [jobs.submit("count", by=None).pk for _ in range(3)]
         celery.tick.apply_async()
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and Job.objects.filter(pk__in=submitted, state="done").count() < 3:

@@ -74,7 +74,9 @@ def _answered(study, text, columns=None, name="a.csv", is_written=False, agreed=
         path.write_text(text, encoding="utf-8")
         options = AnswerOptions(columns or {})
         study = Study.objects.get(pk=study.pk)
-        return shown_by(lambda: import_answers(study, path, options=options, is_dry_run=not is_written, agreed=agreed))
+        return shown_by(
+            lambda: import_answers(study, path, by=None, options=options, is_dry_run=not is_written, agreed=agreed)
+        )
 
 
 def answered_before(text):
@@ -96,7 +98,7 @@ def moved_answers():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_text(ONE, encoding="utf-8")
-        agreed = import_answers(study, path, is_dry_run=True).outcome()
+        agreed = import_answers(study, path, by=None, is_dry_run=True).outcome()
     return _answered(study, ONE + "w2,p003,alpha,beta,alpha\n", is_written=True, agreed=agreed)
 
 

@@ -234,7 +234,7 @@ def _on_record():
     from studies.models import audit
 
     study = draft()
-    audit.record("import", study=study)
+    audit.record("import", study=study, by=None)
     return study
 
 

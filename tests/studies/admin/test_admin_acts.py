@@ -243,7 +243,7 @@ def test_a_draft_without_a_record_is_deleted_with_all_that_hangs_on_it(client, d
 
 
 def test_a_draft_on_record_is_archived_instead(client, draft):
-    audit.record("launch refused", study=draft)
+    audit.record("launch refused", study=draft, by=None)
     assert "archived instead" in errors_of(act(client, draft, "delete"))
     draft.refresh_from_db()
     assert draft.archived_at

@@ -174,11 +174,11 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/change/", "recruitment")
     speaks(monkeypatch, Pretend())
-    keep(recruitment, {"token": "t"})
+    keep(recruitment, {"token": "t"}, by=None)
     shown = (("S1", "1", "submitted"), ("S2", "gone elsewhere", "submitted"), ("S3", "2", "working"))
     take_in(recruitment, [Seen("T", submission, person, state) for submission, person, state in shown], "service")
     for name in ("unclear", "waiting"):
-        order = give(recruitment, "bonus", name, amount="1.50", currency="USD", reason="r")
+        order = give(recruitment, "bonus", name, by=None, amount="1.50", currency="USD", reason="r")
         PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")

@@ -93,7 +93,7 @@ def test_lists_filters_and_choices_show_no_other_study():
     builders.launched(study)
     recruitment = builders.panel(study)
     done = players.submitted(study, "1", recruitment=recruitment)
-    audit.record("pause", study=study)
+    audit.record("pause", study=study, by=None)
     outsiders = {name: client for name, client in people(study).items() if name in ("stranger", "coder")}
     for name, client in outsiders.items():
         for url in (
@@ -225,7 +225,7 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
 def test_a_search_does_not_tell_a_code_letter_by_letter(place):
     study = builders.spa_study(by=builders.user("owner"))
     code = players.claimed(study, "1").code
-    audit.record("note", study=study, assignment_code=code)
+    audit.record("note", study=study, by=None, assignment_code=code)
     viewer = people(study)["viewer"]
 
     def finds(term):

@@ -52,7 +52,7 @@ def test_a_job_runs_once_and_keeps_its_result(kind):
         progress(3, 7, "Counting")
         return {"n": 7}
 
-    job = jobs.submit(kind("count", work), colour="red")
+    job = jobs.submit(kind("count", work), by=None, colour="red")
     assert jobs.run(job.pk)
     assert not jobs.run(job.pk), "a job that is done is not run again"
     standing(job)
@@ -63,29 +63,29 @@ def test_a_job_runs_once_and_keeps_its_result(kind):
 
 def test_an_unknown_kind_is_refused_when_asked_for():
     with pytest.raises(jobs.UnknownKind, match="no job 'nonsense'"):
-        jobs.submit("nonsense")
+        jobs.submit("nonsense", by=None)
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), "a\0b"])
 def test_arguments_that_json_cannot_hold_are_refused_when_asked_for(kind, value):
     with pytest.raises((TypeError, ValueError)):
-        jobs.submit(kind("any", lambda job, progress: None), value=value)
+        jobs.submit(kind("any", lambda job, progress: None), by=None, value=value)
 
 
 def test_a_result_that_json_cannot_hold_is_a_failure_and_no_crash(kind):
-    job = jobs.submit(kind("any", lambda job, progress: {"n": float("nan")}))
+    job = jobs.submit(kind("any", lambda job, progress: {"n": float("nan")}), by=None)
     jobs.run(job.pk)
     assert standing(job).state == State.FAILED
 
 
 def test_the_same_request_token_gives_the_same_row(kind):
     kind("any", lambda job, progress: None)
-    first = jobs.submit("any", request_token="token", n=1)
-    assert jobs.submit("any", request_token="token", n=2) == first
+    first = jobs.submit("any", by=None, request_token="token", n=1)
+    assert jobs.submit("any", by=None, request_token="token", n=2) == first
     assert first.arguments == {"n": 1}
     kind("other", lambda job, progress: None)
     with pytest.raises(ValueError, match="another job"):
-        jobs.submit("other", request_token="token")
+        jobs.submit("other", by=None, request_token="token")
 
 
 def test_a_job_exists_only_if_the_transaction_that_asked_commits(kind, monkeypatch, django_capture_on_commit_callbacks):
@@ -94,13 +94,13 @@ def test_a_job_exists_only_if_the_transaction_that_asked_commits(kind, monkeypat
     signals.jobs_waiting.connect(lambda **kwargs: woken.append(1), weak=False)
     kind("any", lambda job, progress: None)
     with pytest.raises(IntegrityError), transaction.atomic():
-        jobs.submit("any")
+        jobs.submit("any", by=None)
         raise IntegrityError
     assert not Job.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        jobs.submit("any", request_token="t")
+        jobs.submit("any", by=None, request_token="t")
         assert not woken, "nobody is woken before the commit"
-        jobs.submit("any", request_token="t")
+        jobs.submit("any", by=None, request_token="t")
     assert woken == [1]
 
 
@@ -111,7 +111,7 @@ def test_a_waker_that_fails_does_not_fail_the_request(kind, monkeypatch, django_
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
     signals.jobs_waiting.connect(broken)
     with django_capture_on_commit_callbacks(execute=True):
-        job = jobs.submit(kind("any", lambda job, progress: None))
+        job = jobs.submit(kind("any", lambda job, progress: None), by=None)
     assert standing(job).state == State.WAITING
 
 
@@ -121,7 +121,7 @@ def test_progress_renews_the_lease(kind):
         progress(1, 2)
         assert Job.objects.get(pk=job.pk, leased_until__gt=Now() + timedelta(seconds=jobs.LEASE_SECONDS - 10)).done == 1
 
-    job = jobs.submit(kind("any", work))
+    job = jobs.submit(kind("any", work), by=None)
     jobs.run(job.pk)
     assert standing(job).state == State.DONE
 
@@ -130,7 +130,7 @@ def test_a_job_whose_holder_died_runs_again_and_fails_after_three_attempts(kind)
     def dies(job, progress):
         raise SystemExit  # as a killed process leaves it: nothing is written
 
-    job = jobs.submit(kind("fatal", dies))
+    job = jobs.submit(kind("fatal", dies), by=None)
     for attempt in (1, 2, 3):
         with pytest.raises(SystemExit):
             jobs.run(job.pk)
@@ -147,7 +147,7 @@ def test_who_lost_the_lease_cannot_write_a_result(kind):
         Job.objects.filter(pk=job.pk).update(holder="somebody else")
         return "stale"
 
-    job = jobs.submit(kind("any", work))
+    job = jobs.submit(kind("any", work), by=None)
     jobs.run(job.pk)
     assert (standing(job).state, job.result, job.holder) == (State.RUNNING, None, "somebody else")
 
@@ -160,7 +160,7 @@ def test_progress_tells_who_lost_the_lease(kind):
         progress(1, 2)
         reached.append("the end")
 
-    job = jobs.submit(kind("any", work))
+    job = jobs.submit(kind("any", work), by=None)
     jobs.run(job.pk)
     assert not reached and standing(job).done == 0
 
@@ -174,7 +174,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_at_its_next_progre
         reached.append("the end")
 
     kind("any", work)
-    waiting, running = jobs.submit("any"), jobs.submit("any")
+    waiting, running = jobs.submit("any", by=None), jobs.submit("any", by=None)
     assert jobs.cancel(waiting, None)
     assert not jobs.run(waiting.pk)
     jobs.run(running.pk)
@@ -188,7 +188,7 @@ def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
         jobs.cancel(job, None)
         raise SystemExit
 
-    job = jobs.submit(kind("fatal", dies))
+    job = jobs.submit(kind("fatal", dies), by=None)
     with pytest.raises(SystemExit):
         jobs.run(job.pk)
     expire(job)
@@ -201,7 +201,7 @@ def test_a_process_that_is_asked_to_stop_puts_its_job_back(kind):
         jobs.stopping.set()
         progress(1, 2)
 
-    job = jobs.submit(kind("any", work))
+    job = jobs.submit(kind("any", work), by=None)
     jobs.run(job.pk)
     assert (standing(job).state, job.attempts, job.holder) == (State.WAITING, 0, "")
 
@@ -217,8 +217,8 @@ def test_an_error_is_a_sentence_in_the_row_and_a_traceback_in_the_log(kind, capl
     def secret(job, progress):
         raise KeyError("password=hunter2")
 
-    meant = jobs.submit(kind("told", told, readable=(Told,)))
-    unmeant = jobs.submit(kind("secret", secret))
+    meant = jobs.submit(kind("told", told, readable=(Told,)), by=None)
+    unmeant = jobs.submit(kind("secret", secret), by=None)
     jobs.run_waiting()
     assert standing(meant).error == "The study has no prompts."
     assert standing(unmeant).error.startswith("This did not work (KeyError).") and "hunter2" not in unmeant.error
@@ -231,7 +231,7 @@ def test_a_database_that_went_away_is_no_failure_of_the_job(kind):
     def work(job, progress):
         raise OperationalError("server closed the connection unexpectedly")
 
-    job = jobs.submit(kind("any", work))
+    job = jobs.submit(kind("any", work), by=None)
     jobs.run(job.pk)
     Job.objects.filter(pk=job.pk).update(leased_until=Now() - timedelta(milliseconds=5))
     jobs.requeue_expired()
@@ -249,7 +249,7 @@ def test_of_one_study_one_exclusive_job_runs_at_a_time(kind):
             assert jobs.run(elsewhere.pk), "another study's runs"
 
     kind("settle", work, exclusive=True)
-    first, second, elsewhere = (jobs.submit("settle", study=study) for study in (one, one, other))
+    first, second, elsewhere = (jobs.submit("settle", study=study, by=None) for study in (one, one, other))
     jobs.run(first.pk)
     assert started == ["one", "other"]
     assert jobs.run_waiting() == 1
@@ -260,7 +260,11 @@ def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
     study, ran = Study.objects.create(title="one"), []
     kind("settle", lambda job, progress: ran.append("settle"), exclusive=True)
     kind("any", lambda job, progress: ran.append("any"))
-    held, blocked, free = jobs.submit("settle", study=study), jobs.submit("settle", study=study), jobs.submit("any")
+    held, blocked, free = (
+        jobs.submit("settle", study=study, by=None),
+        jobs.submit("settle", study=study, by=None),
+        jobs.submit("any", by=None),
+    )
     Job.objects.filter(pk=held.pk).update(state=State.RUNNING, holder="x", leased_until=Now() + timedelta(seconds=60))
     assert jobs.run_waiting() == 1
     assert (standing(free).state, standing(blocked).state, ran) == (State.DONE, State.WAITING, ["any"])
@@ -314,8 +318,8 @@ def test_many_runners_at_once_run_each_job_once(kind):
 
     kind("any", work)
     kind("alone", alone, exclusive=True)
-    wanted = [jobs.submit("any").pk for _ in range(n)]
-    exclusive = [jobs.submit("alone", study=study).pk for _ in range(4)]
+    wanted = [jobs.submit("any", by=None).pk for _ in range(n)]
+    exclusive = [jobs.submit("alone", study=study, by=None).pk for _ in range(4)]
     gate = threading.Barrier(4)
 
     def runner():

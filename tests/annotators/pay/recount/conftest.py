@@ -58,7 +58,7 @@ def world(service):
     panel, by_hand = recruitment_of(study), recruitment(study, currency="EUR", reward=Decimal("2.00"))
     for link in (panel, by_hand):
         promised(link, **EARLY)
-    keep(panel, {"token": "t"})
+    keep(panel, {"token": "t"}, by=None)
 
     # Nobody is written down who does not agree.
     assert Client().post(f"/e/{by_hand.key}/", {"start": "1"}).status_code == 422
@@ -111,7 +111,7 @@ def world(service):
     lifecycle.resume(study, owner)
     study, panel, by_hand = Study.objects.get(pk=study.pk), again(panel), again(by_hand)
     for link in (panel, by_hand):
-        ledger.settle(link)
+        ledger.settle(link, by=None)
     # A bonus that is carried out, one that the panel refuses, one that waits; one reward is paid by hand.
     for name, amount in (("ann", "1.20"), ("bob", "0.75"), ("flo", "0.40")):
         ledger.add(panel, [ledger.Extra(done[name], Decimal(amount), "Thank you.")], "bonus", owner)
@@ -122,7 +122,7 @@ def world(service):
         "refused" if one == refused else "" for one in PanelOrder.objects.filter(state="waiting").order_by("pk")
     ]
     send_due(panel, service, lambda *_: None)
-    ledger.settle(panel)
+    ledger.settle(panel, by=None)
     ledger.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
     slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
     return study, panel, by_hand

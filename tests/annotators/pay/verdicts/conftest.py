@@ -30,7 +30,7 @@ def recruitment(panel):
     study = spa_study(user("owner"), target_n=20)
     StudyMember.objects.create(study=study, user=user("colleague"), role=StudyMember.Role.EDITOR)
     made = recruitment_of(study)
-    keep(made, {"token": "t"})
+    keep(made, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=made, external_id="T")
     return made
 

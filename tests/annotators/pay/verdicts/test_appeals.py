@@ -252,7 +252,7 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
 def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
     from annotators.recruitment.panels.secrets import keep
 
-    keep(recruitment, {"token": ""})
+    keep(recruitment, {"token": ""}, by=None)
     one = sent(recruitment)
     approve(work(one), user("owner"))
     assert not PanelOrder.objects.exists()

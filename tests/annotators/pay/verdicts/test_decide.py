@@ -185,7 +185,7 @@ def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(r
         reject(work(one), "OTHER", LONG, user("owner"), note="seen")
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     PanelSubmission.objects.filter(pk=one.pk).update(state="approved", decided_at=timezone.now())
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert Payment.objects.get(assignment=one.assignment).state == "paid"
 
 
@@ -228,7 +228,7 @@ def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, pa
     assert PanelOrder.objects.get().operation == "request_return"
     with pytest.raises(NotNow, match="asked already"):
         ask_for_return(work(one), "Again?", user("owner"))
-    keep(recruitment, {"token": ""})
+    keep(recruitment, {"token": ""}, by=None)
     with pytest.raises(NotNow, match="cannot ask"):
         ask_for_return(work(one), "Again?", user("owner"))
 
@@ -253,14 +253,14 @@ def test_times_are_said_in_words():
 
 
 def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
-    keep(recruitment, {"token": ""})  # decided here, and told there by hand
+    keep(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
     one = sent(recruitment, "W1")
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     verdict = reject(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert Payment.objects.get().state == "cancelled" and not PanelOrder.objects.exists()
     reverse(verdict, user("colleague"))
-    settle(recruitment)
+    settle(recruitment, by=None)
     standing = Payment.objects.exclude(state="cancelled").get()
     assert (standing.kind, standing.amount, standing.state) == ("compensation", Decimal("2.50"), "due")

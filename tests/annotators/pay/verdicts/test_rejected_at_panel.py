@@ -139,7 +139,7 @@ def upheld(shown):
 
 
 def test_who_was_right_is_compensated(recruitment, shown):
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert not Payment.objects.exists()
     back = upheld(shown)
     assert (back.evidence["way"], back.evidence["compensation"]) == ("hand", "2.50") and not PanelOrder.objects.exists()
@@ -148,7 +148,7 @@ def test_who_was_right_is_compensated(recruitment, shown):
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
     with pytest.raises(NotNow, match="Nothing of yours is rejected"):
         appealed(shown)
-    settle(recruitment)
+    settle(recruitment, by=None)
     owed = Payment.objects.get()
     assert (owed.kind, str(owed.amount), owed.way, owed.state) == ("compensation", "2.50", "hand", "due")
 
@@ -156,10 +156,10 @@ def test_who_was_right_is_compensated(recruitment, shown):
 def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clients, monkeypatch):
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     made = appealed(shown)
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert not Payment.objects.exists() and list(open_appeals([recruitment])) == [made]
     shows(shown, "approved")
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert Payment.objects.get(assignment=shown.assignment).state == "paid"
     assert stages_of(last_page(shown.assignment)) == ["Received", "Approved", "Paid"]
     assert standing_rejection(shown.assignment) is None and not list(open_appeals([recruitment]))
@@ -173,7 +173,7 @@ def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clien
 def test_the_panel_that_opens_it_again_is_believed_too(recruitment, shown):
     made = appealed(shown)
     shows(shown, "submitted")
-    settle(recruitment)
+    settle(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     assert stages_of(last_page(shown.assignment)) == ["Received", "approved", "paid"]
     with pytest.raises(NotNow, match="Nothing of yours is rejected"):

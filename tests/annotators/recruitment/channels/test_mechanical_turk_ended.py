@@ -43,7 +43,7 @@ def door():
     """One person approved and paid, one rejected there, one whose bonus was ordered, one whose approval was never sent."""
     study = spa_study(user("owner"), target_n=6)
     door = promised(recruitment(study, "mturk", settings=SETTINGS, currency="USD"))
-    keep(door, {"key_id": "AKIA", "key": "secret"})
+    keep(door, {"key_id": "AKIA", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=door, external_id="heval-0123456789abcdef01234567", places=9)
     now = timezone.now()
     sent = {"state": "done", "sent_at": now, "ended_at": now}
@@ -69,7 +69,7 @@ def door():
     PanelOrder.objects.create(
         recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
     )
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
     order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
     Payment.objects.create(
@@ -93,7 +93,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         ("base", Decimal("2.50"), "approval", "paid"), ("base", Decimal("2.50"), "approval", "paid"),
         ("base", Decimal("2.50"), "approval", "due"), ("bonus", Decimal("1.00"), "bonus", "ordered"),
     ]  # fmt: skip
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     assert len(payments()) == 4, "nothing is owed a second time"
     client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"
     no = PanelSubmission.objects.get(state="rejected")
@@ -157,7 +157,7 @@ def test_the_file_of_its_site_is_read(door):
 
 def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     other = recruitment(door.study, "prolific")
-    keep(other, {"token": "t"})
+    keep(other, {"token": "t"}, by=None)
     PanelOrder.objects.create(recruitment=other, operation="stop", token="stop-1", values={"task": "T"})
     events = AuditEvent.objects.count()
     ended()
@@ -170,5 +170,5 @@ def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     order = PanelOrder.objects.get(token="payment-1")
     address = f"/admin/annotators/recruitment/{door.pk}/panel/order/{order.pk}/"
     assert logged_in(user("owner")).post(address, {"carried_out": "yes"}).status_code == 302
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     assert payments()[3] == ("bonus", Decimal("1.00"), "bonus", "paid")

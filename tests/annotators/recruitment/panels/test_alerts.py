@@ -33,7 +33,7 @@ def recruitment():
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": "a-token"})
+    keep(made, {"token": "a-token"}, by=None)
     return made
 
 
@@ -140,11 +140,11 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     (alert,) = alerts(recruitment)
     assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 by itself")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
-    order = give(recruitment, "approve", "a1", submission=row, message="")
+    order = give(recruitment, "approve", "a1", submission=row, by=None, message="")
     assert kinds(recruitment) == []
     PanelOrder.objects.filter(pk=order.pk).update(state="refused", sent_at=now, ended_at=now)
     assert kinds(recruitment) == ["undecided"], "what the panel refused has told it nothing"
-    give(recruitment, "reject", "r1", submission=row, category="OTHER", message="m")
+    give(recruitment, "reject", "r1", submission=row, by=None, category="OTHER", message="m")
     assert kinds(recruitment) == []
 
 
@@ -164,7 +164,7 @@ def test_money_is_held_against_what_is_to_be_paid(recruitment):
     shows(recruitment, PEOPLE[:3])
     assert liability(recruitment) == 0, "Prolific put the rewards aside when it published"
     row = PanelSubmission.objects.first()
-    give(recruitment, "bonus", "b1", submission=row, amount="1.50", currency="USD", reason="x")
+    give(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
     assert liability(recruitment) == Decimal("1.50") and kinds(recruitment) == []
     for told in (Busy("Later."), None):
         note_funds(recruitment, Account(told))

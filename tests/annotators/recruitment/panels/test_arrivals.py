@@ -33,7 +33,7 @@ def recruitment(fake):
     made = Recruitment.objects.create(
         study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": TOKEN})
+    keep(made, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -132,7 +132,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
 
 def test_a_token_that_is_wrong_throws_doubt_on_nobody(fake, recruitment):
     came(recruitment, fake.take(PanelTask.objects.get().external_id, PERSON))
-    keep(recruitment, {"token": "another-token-0123"})
+    keep(recruitment, {"token": "another-token-0123"}, by=None)
     looked()
     assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
 

@@ -41,7 +41,7 @@ def recruitment(fake):
         pool="panel",
         settings={"code_complete": "A2K7PQ"},
     )
-    keep(made, {"token": TOKEN, HOOK: SECRET})
+    keep(made, {"token": TOKEN, HOOK: SECRET}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -97,7 +97,7 @@ def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
     PanelSecret.objects.filter(name=HOOK).delete()
     assert sent(recruitment).status_code == 404
     other = Recruitment.objects.create(study=recruitment.study, channel="open_link")
-    keep(other, {HOOK: SECRET})
+    keep(other, {HOOK: SECRET}, by=None)
     assert sent(other).status_code == 404 and not PanelEvent.objects.exists()
 
 
@@ -163,7 +163,7 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
         PanelEvent.objects.create(
             source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
         )
-    keep(recruitment, {"token": "another-token-0123"})
+    keep(recruitment, {"token": "another-token-0123"}, by=None)
     look = news.look_soon(recruitment)
     jobs.run(look.pk)
     look.refresh_from_db()

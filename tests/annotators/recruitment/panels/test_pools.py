@@ -34,7 +34,7 @@ def changed(study, **columns) -> Study:
 
 def link(study, channel="prolific", secrets=None, pool="panel") -> Recruitment:
     made = Recruitment.objects.create(study=study, channel=channel, pool=pool, settings={"code_complete": "A2K7PQ"})
-    keep(made, secrets or {"token": TOKEN})
+    keep(made, secrets or {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -113,16 +113,16 @@ def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
     for person in PEOPLE:
         known(claimed(before, person), person)
     here = link(spa_study(user("owner"), exclusion_group="tales", title="second"))
-    assert push(here) == 7 and push(here) == 0
+    assert push(here, by=None) == 7 and push(here, by=None) == 0
     assert [order.bars.count() for order in PanelOrder.objects.order_by("pk")] == [4, 3]
     kept = str(list(PanelOrder.objects.values())) + str(list(PanelBar.objects.values()))
     assert not [person for person in PEOPLE if person in kept]
     # Refused ones are tried again, and not before an hour is over.
     first = PanelOrder.objects.order_by("pk").first()
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=timezone.now(), ended_at=timezone.now())
-    assert push(here) == 0
+    assert push(here, by=None) == 0
     PanelOrder.objects.filter(pk=first.pk).update(ended_at=timezone.now() - timedelta(hours=2))
-    assert unlisted(here).count() == 4 == push(here) and push(here) == 0
+    assert unlisted(here).count() == 4 == push(here, by=None) and push(here, by=None) == 0
     assert pools.standing(here) == {"listed": 0, "doubtful": 1}
 
 
@@ -130,7 +130,7 @@ def test_a_panel_without_lists_is_ordered_nothing():
     study = spa_study(user("owner"), target_n=12)
     here = link(study, "generic")
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert push(here) == 0 and not PanelOrder.objects.exists()
+    assert push(here, by=None) == 0 and not PanelOrder.objects.exists()
 
 
 def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
@@ -150,10 +150,10 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         here = link(study)
         another = fake.group(f"{list_of(study)}x")
         fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
-        publish(here, **wanted())
-        ask_soon(here)
+        publish(here, by=None, **wanted())
+        ask_soon(here, by=None)
         run_jobs()
-        ask_soon(here)
+        ask_soon(here, by=None)
         run_jobs()
         (group,) = set(fake.groups) - {another}
         assert (

@@ -31,7 +31,7 @@ def recruitment_of(study=None, channel="prolific", **columns) -> Recruitment:
     made = Recruitment.objects.create(
         study=study or spa_study(user("owner")), channel=channel, settings=CODES, **columns
     )
-    keep(made, {"token": TOKEN})
+    keep(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -75,7 +75,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         Job.objects.update(request_token=None)
         from annotators.recruitment.panels.sync import ask_soon
 
-        jobs.run(ask_soon(recruitment).pk)
+        jobs.run(ask_soon(recruitment, by=None).pk)
         task.refresh_from_db()
         assert task.closed_at is not None and fake.studies[study["id"]]["status"] == "AWAITING REVIEW"
         wrong = client.post(address, FORM | {"reward": "-1", "places": "0"})
@@ -86,21 +86,21 @@ def test_a_stop_that_the_panel_refused_is_ordered_anew(settings):
     recruitment = recruitment_of()
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T1")
     other = PanelTask.objects.create(recruitment=recruitment, external_id="T2")
-    first = stop(task)
-    assert stop(task) == first and stop(other) != first
+    first = stop(task, by=None)
+    assert stop(task, by=None) == first and stop(other, by=None) != first
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    second = stop(task)
-    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and stop(task) == second != first
+    second = stop(task, by=None)
+    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and stop(task, by=None) == second != first
 
 
 def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
-    first = publish(recruitment, **wanted())
-    assert publish(recruitment, **wanted()) == first
+    first = publish(recruitment, by=None, **wanted())
+    assert publish(recruitment, by=None, **wanted()) == first
     with pytest.raises(NotNow, match="has not ended yet"):
-        publish(recruitment, **wanted(places=10))
+        publish(recruitment, by=None, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    assert publish(recruitment, **wanted(places=10)).token != first.token
+    assert publish(recruitment, by=None, **wanted(places=10)).token != first.token
 
 
 def test_what_stands_against_publishing_is_told(settings):
@@ -110,7 +110,7 @@ def test_what_stands_against_publishing_is_told(settings):
     told = " ".join(hindrances(draft))
     assert all(words in told for words in ("No code for those who completed", "not launched", "https://"))
     with pytest.raises(NotNow, match="not launched"):
-        publish(draft, **wanted())
+        publish(draft, by=None, **wanted())
     assert not PanelOrder.objects.exists()
 
 
@@ -135,7 +135,7 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
         == ["T7"]
         == [task.external_id for task in tasks_of(recruitment)]
     )
-    order = publish(recruitment, **wanted())
+    order = publish(recruitment, by=None, **wanted())
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=order.made_at, ended_at=order.made_at)
     claimed(recruitment.study, "U", recruitment, external_ids={"person": "U", "task": "T8"})
     assert [task.external_id for task in tasks_of(recruitment)] == ["T7"]

@@ -137,7 +137,7 @@ def test_finished_here_and_never_sent(recruitment):
     early, recent = came(recruitment, "early", "S1"), came(recruitment, "recent", "S2")
     long_ago(early)
     assert unseen(recruitment) == [], "without a token or a file nothing is known of the panel"
-    keep(recruitment, {"token": "secret-of-the-panel"})
+    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
     assert [(row.pk, word) for row, word in unseen(recruitment)] == [(early.pk, "unsent")]
     take_in(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
     assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
@@ -221,7 +221,7 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     assignment = came(recruitment, "W", "S1")
     panel.shown["T"] = [shown("W", "S1"), shown("X", "S2")]
     assert ask_all() == 0
-    keep(recruitment, {"token": "secret-of-the-panel"}, user("owner"))
+    keep(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
     assert ask_all() == 1 and ask_all() == 1
     job = Job.objects.get(kind="panel")
     jobs.run(job.pk)
@@ -265,14 +265,21 @@ def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruit
     from tests.annotators.closed_studies import closed_long_ago
 
     speaks(monkeypatch, Pretend())
-    keep(recruitment, {"token": "secret-of-the-panel"})
+    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
     take_in(recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service")
     closed_long_ago(recruitment.study, 15)
     assert list(watched()) == [recruitment]
     PanelSubmission.objects.update(decides_itself_at=timezone.now() - timedelta(days=2))
     assert not watched().exists()
     give(
-        recruitment, "bonus", "b1", submission=PanelSubmission.objects.get(), amount="1.00", currency="USD", reason="r"
+        recruitment,
+        "bonus",
+        "b1",
+        submission=PanelSubmission.objects.get(),
+        by=None,
+        amount="1.00",
+        currency="USD",
+        reason="r",
     )
     assert list(watched()) == [recruitment]
     PanelOrder.objects.update(state="done", sent_at=NOW, ended_at=NOW)

@@ -36,14 +36,14 @@ def recruitment(db):
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": TOKEN})
+    keep(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
 @pytest.fixture
 def task(recruitment):
     """Published from here, with four places."""
-    order = publish(recruitment, **PUBLISHED, places=4)
+    order = publish(recruitment, by=None, **PUBLISHED, places=4)
     now = timezone.now()
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=now, ended_at=now, result={"task": "T"})
     return PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
@@ -62,7 +62,9 @@ def finished(recruitment, *people) -> None:
 
 
 def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.Standing:
-    made = rounds.plan(recruitment, user("owner"), people=people, round_places=round_places, lost_percent=lost_percent)
+    made = rounds.plan(
+        recruitment, by=user("owner"), people=people, round_places=round_places, lost_percent=lost_percent
+    )
     return rounds.standing(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
 
 
@@ -86,7 +88,7 @@ def test_more_places_than_people_where_some_bring_nothing(people, done, at_work,
 
 
 def test_the_next_round_waits_until_all_places_are_taken_and_is_ordered_once(recruitment, task):
-    assert planned(recruitment).waits.startswith("0 of 4 places are taken") and advance(recruitment) is None
+    assert planned(recruitment).waits.startswith("0 of 4 places are taken") and advance(recruitment, by=None) is None
     finished(recruitment, "A", "B")
     claimed(recruitment.study, "C", recruitment, external_ids={"session": "SC"})
     shows(recruitment, {"A": SUBMITTED, "B": APPROVED})
@@ -95,11 +97,11 @@ def test_the_next_round_waits_until_all_places_are_taken_and_is_ordered_once(rec
     shows(recruitment, {"D": RETURNED, "E": WORKING})
     now = planned(recruitment)
     assert (now.taken, now.next, now.waits) == (4, 4, "")
-    order = advance(recruitment)
+    order = advance(recruitment, by=None)
     assert order.values == {"task": "T", "places": 8} and AuditEvent.objects.filter(verb="order extend").count() == 1
-    assert advance(recruitment) is None and "to be sent" in planned(recruitment).waits
+    assert advance(recruitment, by=None) is None and "to be sent" in planned(recruitment).waits
     ended(order)
-    assert planned(recruitment).waits.startswith("4 of 8") and advance(recruitment) is None
+    assert planned(recruitment).waits.startswith("4 of 8") and advance(recruitment, by=None) is None
     assert PanelOrder.objects.filter(operation="extend").count() == 1
 
 
@@ -147,8 +149,8 @@ def test_a_refused_round_waits_for_a_person(recruitment, task):
     finished(recruitment, *"ABCD")
     shows(recruitment, dict.fromkeys("ABCD", SUBMITTED))
     planned(recruitment)
-    ended(advance(recruitment), "refused", "Your balance is too low.")
-    assert "Your balance is too low" in planned(recruitment).waits and advance(recruitment) is None
+    ended(advance(recruitment, by=None), "refused", "Your balance is too low.")
+    assert "Your balance is too low" in planned(recruitment).waits and advance(recruitment, by=None) is None
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
     assert "Order the refused round again" in client.get(address).content.decode()
@@ -166,7 +168,7 @@ def test_nothing_goes_out_where_nobody_may_come(recruitment, task):
     shows(recruitment, dict.fromkeys("ABCD", SUBMITTED))
     planned(recruitment)
     Recruitment.objects.update(stopped_at=timezone.now())
-    assert advance(Recruitment.objects.get()) is None and "stopped" in planned(Recruitment.objects.get()).waits
+    assert advance(Recruitment.objects.get(), by=None) is None and "stopped" in planned(Recruitment.objects.get()).waits
     Recruitment.objects.update(stopped_at=None)
     PanelTask.objects.update(closed_at=timezone.now())
     assert "The task is stopped" in planned(Recruitment.objects.get()).waits
@@ -199,11 +201,11 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
     cache.clear()
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
-        publish(recruitment, **PUBLISHED, places=2)
-        rounds.plan(recruitment, people=6, round_places=2, lost_percent=0)
+        publish(recruitment, by=None, **PUBLISHED, places=2)
+        rounds.plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
 
         def asked():
-            job = ask_soon(recruitment)
+            job = ask_soon(recruitment, by=None)
             jobs.run(job.pk)
             Job.objects.update(request_token=None)
             return next(iter(fake.studies.values()))

@@ -23,7 +23,7 @@ def door(fake, db, monkeypatch):
     cache.clear()
     study = spa_study(user("owner"), target_n=9, prompts=40, batches_per_annotator=3)
     made = recruitment(study, "sona", settings=SETTINGS, reward=Decimal(0))
-    keep(made, SECRETS)
+    keep(made, SECRETS, by=None)
     monkeypatch.setattr(
         type(SONA), "service",
         lambda self, recruitment, secrets: SonaService(*SETTINGS.values(), secrets["credit_token"], fake.url) if secrets else None,

@@ -43,7 +43,7 @@ def test_only_who_completed_is_led_to_the_credit():
     ends = "https://yourschool.sona-systems.com/"
     assert SONA.way_back(door, "complete", {"session": "40351"}, "R").url == ends
     assert "keep it on the page of the panel" in SONA.problems(door)[0]
-    keep(door, SECRETS)
+    keep(door, SECRETS, by=None)
     backs = {outcome: SONA.way_back(door, outcome, {"session": "40351"}, "R") for outcome in OUTCOMES}
     assert backs["complete"].url == CREDIT
     assert {back.url for outcome, back in backs.items() if outcome != "complete"} == {ends}
@@ -66,7 +66,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     Assignment.objects.filter(pk=done.pk).update(started_at="2026-01-01T00:00:00Z", submitted_at="2026-01-01T00:10:00Z")
     page = client.get(f"{address}panel/").content.decode()
     assert "not sent to the panel" not in page and "shows no other program" in page
-    job = ask_soon(door)
+    job = ask_soon(door, by=None)
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == "done", job.error
@@ -88,7 +88,7 @@ def test_settings_that_are_not_sonas_are_refused(changes, field):
 @pytest.mark.django_db
 def test_the_token_is_on_the_last_page_alone():
     door = recruitment(spa_study(target_n=1), "sona", settings=SETTINGS)
-    keep(door, SECRETS)
+    keep(door, SECRETS, by=None)
     robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
     end = [response for response in robot.responses if b"Thank you" in response.content]

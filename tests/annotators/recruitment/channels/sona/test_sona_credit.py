@@ -199,7 +199,7 @@ def test_an_order_that_waits_is_not_given_a_second_time_by_hand(door, fake):
     assert order.state == "waiting"
     with pytest.raises(NotNow, match="ordered already"):
         decide.approve(decide.work_of_submission(door, row.pk), user("owner"))
-    assert cancel(order, user("owner"))
+    assert cancel(order, by=user("owner"))
     looked()
     assert PanelOrder.objects.count() == 1 and credits.standing(row.assignment) == ""
 
@@ -215,7 +215,7 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
 
 
 def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, fake):
-    keep(door, {"credit_token": ""})
+    keep(door, {"credit_token": ""}, by=None)
     one = finished(door)
     looked()
     assert not fake.asked and not PanelSubmission.objects.exists() and not PanelOrder.objects.exists()
@@ -225,7 +225,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
     )
     # Kept later, it serves those who finished before.
-    keep(door, SECRETS)
+    keep(door, SECRETS, by=None)
     looked()
     assert fake.granted == {"40351"}
 
@@ -234,7 +234,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
 def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_job_fails():
     cache.clear()
     door = recruitment(spa_study(target_n=1), "sona", settings={})
-    keep(door, SECRETS)
+    keep(door, SECRETS, by=None)
     one = finished(door)
     assert not credits.wanting([door]) and credits.standing(one) == ""
     looked()
@@ -291,7 +291,7 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
     Recruitment.objects.filter(pk=door.pk).update(reward=Decimal("2.50"))
     door.refresh_from_db()
     one = finished(door)
-    ledger.settle(door)
+    ledger.settle(door, by=None)
     looked()
     assert PanelSubmission.objects.get().state == "approved"
     assert list(Payment.objects.values_list("way", "state", "amount")) == [("hand", "due", Decimal("2.50"))]
