@@ -9,7 +9,7 @@ export HEVAL_HOME ?= $(CURDIR)/state
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: help demo up test test-slow test-postgres test-postgres-more bench bench-stats lint format locks clean
+.PHONY: help demo up test test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
 
 help:
 	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
@@ -20,7 +20,9 @@ help:
 	@echo "make test-postgres-more  all tests that touch the database, there"
 	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
 	@echo "make bench-stats the statistics against the usual way to compute the same"
-	@echo "make lint        ruff, mypy, import contracts, migrations, Dockerfile"
+	@echo "make lint        ruff (rules and format), mypy, import contracts, migrations, Dockerfile"
+	@echo "make format      let ruff repair and format what lint would refuse"
+	@echo "make release     the wheel and its notes in dist/, checked in a new environment (TAG=v0.1.0)"
 	@echo "make locks       requirements*.lock from pyproject.toml (needs uv)"
 
 demo: $(VENV)/.installed
@@ -49,6 +51,7 @@ bench-stats: $(VENV)/.installed-dev
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(HEVAL) makemigrations --check --dry-run
@@ -57,6 +60,9 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+release: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.release $(if $(TAG),--tag $(TAG))
 
 locks:
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock

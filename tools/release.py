@@ -1,0 +1,110 @@
+"""Build the wheel of a release, and check it in a new virtual environment.
+
+    python -m tools.release [--tag v0.1.0] [--out dist]
+
+The wheel and ``notes.md``, the part of CHANGELOG.md about this version, are written to the output folder. The command fails if the tag, the
+package, CITATION.cff, compose.yaml and the changelog do not name the same version, or if the installed wheel does not prepare a site.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class NotReady(Exception):
+    """The release cannot be made. The message says what to change."""
+
+
+def package_version(root: Path) -> str:
+    return tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+
+
+def other_versions(root: Path) -> dict[str, str]:
+    """The versions that other files name, by file."""
+    patterns = {
+        "CITATION.cff": r"^version: (\S+)$",
+        "compose.yaml": r"^\s+image: heval:(\S+)$",
+        "README.md": r"heval, version (\d+\.\d+\.\d+)",
+    }
+    found = {file: re.search(pattern, (root / file).read_text(), re.MULTILINE) for file, pattern in patterns.items()}
+    return {file: match[1].rstrip(".") if match else "no version" for file, match in found.items()}
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """The part of the changelog about one version, without its heading. Raises NotReady."""
+    match = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if match is None or not match[1].strip():
+        raise NotReady(f"CHANGELOG.md has no heading ## [{version}] with entries below it. Add one.")
+    return match[1].strip() + "\n"
+
+
+def check_versions(root: Path, tag: str = "") -> str:
+    """Return the version on which all files and the tag agree. Raises NotReady."""
+    version = package_version(root)
+    for file, other in other_versions(root).items():
+        if other != version:
+            raise NotReady(f"{file} names version {other}, pyproject.toml names {version}. Change one of them.")
+    if tag and tag != f"v{version}":
+        raise NotReady(f"The tag is {tag}, the version is {version}. Tag the release v{version}.")
+    release_notes((root / "CHANGELOG.md").read_text(), version)
+    return version
+
+
+def build_wheel(root: Path, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, root]
+    subprocess.run(command, check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def check_wheel(root: Path, wheel: Path, version: str) -> None:
+    """Install the wheel with its locked dependencies in a new environment, and prepare a site with it. Raises NotReady."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        venv.create(folder / "venv", with_pip=True)
+        programs = folder / "venv" / "bin"
+        pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*pip, "--require-hashes", "-r", root / "requirements.lock"], check=True)
+        subprocess.run([*pip, wheel], check=True)
+        environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+        environment["HEVAL_HOME"] = str(folder / "home")
+        printed = ""
+        for arguments in (["--version"], ["check"], ["prepare"]):
+            run = subprocess.run(
+                [programs / "heval", *arguments], cwd=folder, env=environment, capture_output=True, text=True
+            )
+            if run.returncode:
+                raise NotReady(f"heval {' '.join(arguments)} failed in a new environment:\n{run.stdout}{run.stderr}")
+            printed += run.stdout
+        if version not in printed:
+            raise NotReady(f"heval --version of the installed wheel does not print {version}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tag", default="", help="the tag of the release, which must be v and the version")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where the wheel and the notes go")
+    options = parser.parse_args()
+    try:
+        version = check_versions(ROOT, options.tag)
+        wheel = build_wheel(ROOT, options.out)
+        check_wheel(ROOT, wheel, version)
+    except NotReady as problem:
+        sys.exit(str(problem))
+    (options.out / "notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))
+    print(f"{wheel.name} prepares a site in a new environment.")
+
+
+if __name__ == "__main__":
+    main()
