@@ -63,29 +63,38 @@ TABLE: Mapping[Action, Permission] = {
     Action.CREATE: Permission("site", "Make a study: an empty draft, from a template or from a bundle.", None),
     Action.KNOW: Permission("study", "Know that it exists, and read what its annotators read.", MEMBERS, changes=False),
     Action.LOOK: Permission(
-        "study", "See its design, stimuli, progress, log, pay and analyses; take it as a bundle.", LOOKERS, changes=False
+        "study",
+        "See its design, stimuli, progress, log, pay and analyses; take it as a bundle.",
+        LOOKERS,
+        changes=False,
     ),
     Action.CLONE: Permission("study", "Make a draft of one's own with the same design.", LOOKERS),
-    Action.EDIT: Permission("study", "Define a draft: words, design, stimuli, answers from a file; try it out.", EDITORS),
+    Action.EDIT: Permission(
+        "study", "Define a draft: words, design, stimuli, answers from a file; try it out.", EDITORS
+    ),
     Action.LAUNCH: Permission("study", "Launch it.", EDITORS),
     Action.RUN: Permission("study", "Pause, resume, open more places, amend, close.", EDITORS),
     Action.UNBLIND: Permission("study", "Show outcomes while it collects.", OWNERS),
     Action.ARCHIVE: Permission("study", "Archive it, bring it back, delete a draft.", OWNERS),
     Action.SHARE: Permission("study", "Say who has which role in it.", OWNERS),
     Action.RECRUIT: Permission("links", "Make, change, stop and delete links; see their addresses.", EDITORS),
-    Action.PANEL: Permission("panels", "Keep a panel's token, publish, ask the panel, read its files, rehearse.", EDITORS),
+    Action.PANEL: Permission(
+        "panels", "Keep a panel's token, publish, ask the panel, read its files, rehearse.", EDITORS
+    ),
     Action.PAY: Permission("pay", "Write down what is due, order it, mark what was paid, add bonuses.", EDITORS),
     Action.DECIDE: Permission(
         "answers", "Exclude, take an exclusion back, release a place, mark a question as handled.", EDITORS
     ),
     Action.REJECT: Permission("answers", "Approve or reject work at a panel; answer an appeal.", EDITORS),
-    Action.EXPORT: Permission("answers", "Read answers and take them as files, unless they are hidden.", LOOKERS, changes=False),
+    Action.EXPORT: Permission(
+        "answers", "Read answers and take them as files, unless they are hidden.", LOOKERS, changes=False
+    ),
     Action.ANALYSE: Permission("analyses", "Start an analysis, or the making of a file.", EDITORS),
     Action.CANCEL: Permission("jobs", "Cancel long work of the study.", EDITORS),
     Action.SAMPLE: Permission("codings", "Draw a sample to code, and name its coders.", EDITORS),
     Action.CODE: Permission("codings", "Have a seat in a sample, and code.", CODERS),
     Action.BIND: Permission("tokens", "Make a token of one's own that is bound to the study.", LOOKERS),
-}  # fmt: skip
+}
 
 
 def is_researcher(user) -> bool:

@@ -152,13 +152,24 @@ def draw(w, by, n=2):
 
 ACTS = {
     "annotators/participation/recruiting:make": Act(
-        Action.RECRUIT, "recruit", launched,
-        lambda w, by: recruiting.make(Recruitment(study=w.study, channel="open_link"), by), spoil=finish_it,
+        Action.RECRUIT,
+        "recruit",
+        launched,
+        lambda w, by: recruiting.make(Recruitment(study=w.study, channel="open_link"), by),
+        spoil=finish_it,
     ),
-    "annotators/participation/recruiting:change": Act(Action.RECRUIT, "change recruitment", unused, change_wanted, change_key),
-    "annotators/participation/recruiting:_promise": Act(Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()),
+    "annotators/participation/recruiting:change": Act(
+        Action.RECRUIT, "change recruitment", unused, change_wanted, change_key
+    ),
+    "annotators/participation/recruiting:_promise": Act(
+        Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()
+    ),
     "annotators/participation/recruiting:delete": Act(
-        Action.RECRUIT, "delete recruitment", unused, lambda w, by: recruiting.delete(w.link, by), lambda w, by: recruiting.delete(w.door, by)
+        Action.RECRUIT,
+        "delete recruitment",
+        unused,
+        lambda w, by: recruiting.delete(w.link, by),
+        lambda w, by: recruiting.delete(w.door, by),
     ),
     "annotators/participation/recruiting:_set, stop": Act(
         Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop(w.door, by), may_repeat=True
@@ -195,21 +206,39 @@ ACTS = {
         Action.PANEL, "decide order", unclear, lambda w, by: orders.decide(w.order, True, by), may_repeat=True
     ),
     "annotators/recruitment/panels/rounds:plan": Act(
-        Action.PANEL, "plan rounds", collected,
-        lambda w, by: rounds.plan(w.door, by=by, people=3, round_places=1, lost_percent=10), may_repeat=True,
+        Action.PANEL,
+        "plan rounds",
+        collected,
+        lambda w, by: rounds.plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
+        may_repeat=True,
     ),
     "annotators/recruitment/panels/secrets:keep": Act(
-        Action.PANEL, "keep secret", collected, lambda w, by: secrets.keep(w.door, {"token": "t"}, by=by), may_repeat=True
+        Action.PANEL,
+        "keep secret",
+        collected,
+        lambda w, by: secrets.keep(w.door, {"token": "t"}, by=by),
+        may_repeat=True,
     ),
     "annotators/recruitment/panels/reconcile:read_file": Act(
-        Action.PANEL, "read panel file", by_file, lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by), may_repeat=True
+        Action.PANEL,
+        "read panel file",
+        by_file,
+        lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by),
+        may_repeat=True,
     ),
     "annotators/recruitment/sample:declare": Act(
-        Action.PANEL, "declare sample columns", collected,
-        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by=by), may_repeat=True,
+        Action.PANEL,
+        "declare sample columns",
+        collected,
+        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by=by),
+        may_repeat=True,
     ),
     "annotators/recruitment/sample:read": Act(
-        Action.PANEL, "read sample", declared, lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by=by), may_repeat=True
+        Action.PANEL,
+        "read sample",
+        declared,
+        lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by=by),
+        may_repeat=True,
     ),
     "annotators/pay/verdicts/decide:approve": Act(
         Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
@@ -224,12 +253,16 @@ ACTS = {
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
     ),
     "analysis/report/runs:run_analysis": Act(
-        Action.ANALYSE, "analyse", collected, lambda w, by: run_analysis(w.study, {"resamples": 99}, by=by), may_repeat=True
+        Action.ANALYSE,
+        "analyse",
+        collected,
+        lambda w, by: run_analysis(w.study, {"resamples": 99}, by=by),
+        may_repeat=True,
     ),
     "analysis/api/tokens:create_token": Act(
         Action.BIND, "make token", launched, lambda w, by: create_token(by, "notebook", study=w.study), may_repeat=True
     ),
-}  # fmt: skip
+}
 
 ASKED = {
     "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),

@@ -141,13 +141,20 @@ ACTS = {
         Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
     ),
     "studies/services/drafts:edited, columns": Act(
-        Action.EDIT, "edit", draft, lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
+        Action.EDIT,
+        "edit",
+        draft,
+        lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
         lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
     ),
     "studies/services/drafts:edited, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
-    "studies/services/drafts:edited, a section deleted": Act(Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True),
+    "studies/services/drafts:edited, a section deleted": Act(
+        Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True
+    ),
     "studies/services/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
-    "studies/services/drafts:edited, a practice item deleted": Act(Action.EDIT, "edit", practised, delete_practice, may_repeat=True),
+    "studies/services/drafts:edited, a practice item deleted": Act(
+        Action.EDIT, "edit", practised, delete_practice, may_repeat=True
+    ),
     "studies/access:set_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
     "studies/imports/bundle/reading:read_bundle": Act(
         Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
@@ -155,31 +162,56 @@ ACTS = {
     "studies/services/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
     "studies/services/lifecycle:freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
     "studies/services/lifecycle:_step, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
-    "studies/services/lifecycle:_step, resume": Act(Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)),
+    "studies/services/lifecycle:_step, resume": Act(
+        Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)
+    ),
     "studies/services/lifecycle:draw_more": Act(
-        Action.RUN, "draw more", launched, lambda w, by: lifecycle.draw_more(w.study, 2, by),
+        Action.RUN,
+        "draw more",
+        launched,
+        lambda w, by: lifecycle.draw_more(w.study, 2, by),
         lambda w, by: lifecycle.draw_more(w.study, 99, by),
     ),
-    "studies/services/lifecycle:amend": Act(Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})),
+    "studies/services/lifecycle:amend": Act(
+        Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})
+    ),
     "studies/services/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
-    "studies/services/lifecycle:_step, finish": Act(Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)),
+    "studies/services/lifecycle:_step, finish": Act(
+        Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)
+    ),
     "studies/services/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
     "studies/services/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
     "studies/services/copying:restore": Act(Action.ARCHIVE, "restore", archived, step(copying.restore)),
-    "studies/services/copying:delete_draft": Act(Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True),
+    "studies/services/copying:delete_draft": Act(
+        Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True
+    ),
     "studies/services/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
     "studies/imports/preparation:prepare": Act(
-        Action.EDIT, "prepare stimuli", draft, lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
-        lambda w, by: prepare(w.study, {}, by=by), spoil=launch_it,
+        Action.EDIT,
+        "prepare stimuli",
+        draft,
+        lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
+        lambda w, by: prepare(w.study, {}, by=by),
+        spoil=launch_it,
     ),
     "studies/imports/tables/run:import_file": Act(
-        Action.EDIT, "import", with_file, lambda w, by: import_file(w.study, w.path, options=Options(), by=by), spoil=launch_it,
+        Action.EDIT,
+        "import",
+        with_file,
+        lambda w, by: import_file(w.study, w.path, options=Options(), by=by),
+        spoil=launch_it,
     ),
-    "studies/services/jobs/asking:cancel": Act(Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True),
+    "studies/services/jobs/asking:cancel": Act(
+        Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True
+    ),
     "analysis/api/bulk:store": Act(
-        Action.EDIT, "add systems", draft, lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by), may_repeat=True
+        Action.EDIT,
+        "add systems",
+        draft,
+        lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by),
+        may_repeat=True,
     ),
-}  # fmt: skip
+}
 
 # What asks for a job, or plays: no line in the log is its own.
 ASKED = {

@@ -31,12 +31,17 @@ def write_import_file(path: Path) -> Path:
     samples = {row["file"]: int(row["sample"]) - 1 for row in rows("dalle_manifest.csv")}
     entries = [
         {
-            "batch": f"reader-{int(row['reader_id']):03}", "section": LEVELS.index(int(row["m"])) + 1, "position": place,
-            "prompt_key": row["prompt_id"], "prompt_text": texts[row["prompt_id"]],
-            "outputs": {system: {"image": row[column], "sample": samples[row[column]]} for column, system in SYSTEMS.items()},
+            "batch": f"reader-{int(row['reader_id']):03}",
+            "section": LEVELS.index(int(row["m"])) + 1,
+            "position": place,
+            "prompt_key": row["prompt_id"],
+            "prompt_text": texts[row["prompt_id"]],
+            "outputs": {
+                system: {"image": row[column], "sample": samples[row[column]]} for column, system in SYSTEMS.items()
+            },
         }
         for place, row in enumerate(rows("dalle_assignments.csv"), 1)
-    ]  # fmt: skip
+    ]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("batches.jsonl", "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries))
         for name in samples:
@@ -49,23 +54,38 @@ def draft(owner, target_n: int):
     from studies.protocols.spa import EXPLANATION
 
     study = Study.objects.create(
-        owner=owner, title="DALL-E, scrambled", public_title="Pictures by eight artists", seed=2022, target_n=target_n, minutes=15,
-        reward="3.00", contact="research@example.org", consent="You take part of your own free will.",
+        owner=owner,
+        title="DALL-E, scrambled",
+        public_title="Pictures by eight artists",
+        seed=2022,
+        target_n=target_n,
+        minutes=15,
+        reward="3.00",
+        contact="research@example.org",
+        consent="You take part of your own free will.",
         purpose="You look at pictures that eight artists made for the same words.",
-    )  # fmt: skip
+    )
     StudyMember.objects.create(study=study, user=owner, role=StudyMember.Role.OWNER)
     Arm.objects.create(study=study, name="all")
     raw, scrambled = (System.objects.create(study=study, name=name) for name in SYSTEMS.values())
     for position, m in enumerate(LEVELS, 1):
         section = Section.objects.create(
-            study=study, position=position, protocol="spa", m=m,
+            study=study,
+            position=position,
+            protocol="spa",
+            m=m,
             settings={"noun": "artist", "labels": "continue", "explanation": EXPLANATION},
-        )  # fmt: skip
+        )
         for n, (x, y) in enumerate([(raw, scrambled), (scrambled, raw)], 1):
             Question.objects.create(
-                section=section, position=n, key=f"{x.name}-{y.name}"[:50], x=x, y=y, scale={"kind": "percent"},
+                section=section,
+                position=n,
+                key=f"{x.name}-{y.name}"[:50],
+                x=x,
+                y=y,
+                scale={"kind": "percent"},
                 text="Based on what you have seen, what is the chance that artist {x} is better than artist {y}?",
-            )  # fmt: skip
+            )
     Contrast.objects.create(study=study, x=raw, y=scrambled, expected=">", margin=0.1)
     ExclusionRule.objects.create(study=study, position=1, rule="incoherent", settings={"tau": 1.1})
     return study

@@ -16,12 +16,20 @@ from tests.playing import at_home, timed
 DATA = ROOT.parent / "shared" / "data"
 # The file's names of the columns.
 COLUMNS = {
-    "annotator": "worker", "prompt_key": "pair_id", "shown:A": "model_a", "shown:B": "model_b", "chosen": "chosen_model",
-    "label": "choice", "time": "submitted_utc",
-}  # fmt: skip
+    "annotator": "worker",
+    "prompt_key": "pair_id",
+    "shown:A": "model_a",
+    "shown:B": "model_b",
+    "chosen": "chosen_model",
+    "label": "choice",
+    "time": "submitted_utc",
+}
 LINES = {
-    "7 workers": "7 Workers", "5 workers": "5 Workers", "max three workers": "Max 3 Workers", "one worker": "One Worker",
-}  # fmt: skip
+    "7 workers": "7 Workers",
+    "5 workers": "5 Workers",
+    "max three workers": "Max 3 Workers",
+    "one worker": "One Worker",
+}
 
 
 def rows_of(batch: str) -> Iterator[dict[str, str]]:
@@ -49,13 +57,20 @@ def draft(owner, batch: str, delta: float):
     Arm.objects.create(study=study, name="all")
     systems = {name: System.objects.create(study=study, name=name) for name in ("CGA", batch.split()[0])}
     section = Section.objects.create(
-        study=study, position=1, protocol="two_choice", m=1,
+        study=study,
+        position=1,
+        protocol="two_choice",
+        m=1,
         settings={"noun": "sentence", "strategy": "any", "stopping": "none", "delta": delta},
-    )  # fmt: skip
+    )
     Question.objects.create(
-        section=section, position=1, key="better", text="Which sentence is more natural?", scale={"kind": "output"},
+        section=section,
+        position=1,
+        key="better",
+        text="Which sentence is more natural?",
+        scale={"kind": "output"},
         help="Could a native speaker have written it?",
-    )  # fmt: skip
+    )
     Contrast.objects.create(study=study, x=systems["CGA"], y=systems[batch.split()[0]], expected=">")
     return study
 
@@ -86,8 +101,10 @@ def print_figures(batch: str, delta: float, found: dict[str, float]) -> None:
         table_7 = (
             f", {share:.1%} decide / {TABLE_7[place]:.0%}" if line == "One Worker" and batch != "V1 vs CGA" else ""
         )
-        print(f"    Table 6, {line:14} crossing that stays {found[f'{line}, paper']:7.1f} / {published[place]}{table_7}; "
-              f"first crossing {found[f'{line}, recommended']:7.1f}")  # fmt: skip
+        print(
+            f"    Table 6, {line:14} crossing that stays {found[f'{line}, paper']:7.1f} / {published[place]}{table_7}; "
+            f"first crossing {found[f'{line}, recommended']:7.1f}"
+        )
 
 
 def print_published_counting(study, batch: str, delta: float) -> None:

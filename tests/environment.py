@@ -9,10 +9,25 @@ from pathlib import Path
 IS_POSTGRES = os.environ.get("HEVAL_TEST_ON") == "postgres"
 
 for name in (
-    "DEBUG", "SECRET_KEY", "PSEUDONYM_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SITE_URL", "ALLOWED_HOSTS",
-    "PORT", "LISTEN", "TRUSTED_PROXIES", "STATIC_ROOT", "MEDIA_ROOT", "LOG_FORMAT", "SSL_REDIRECT", "HSTS_SECONDS",
-    "EXTERNAL_QUESTION_SITES", "RETURN_SITES",
-):  # fmt: skip
+    "DEBUG",
+    "SECRET_KEY",
+    "PSEUDONYM_KEY",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "CELERY_BROKER_URL",
+    "SITE_URL",
+    "ALLOWED_HOSTS",
+    "PORT",
+    "LISTEN",
+    "TRUSTED_PROXIES",
+    "STATIC_ROOT",
+    "MEDIA_ROOT",
+    "LOG_FORMAT",
+    "SSL_REDIRECT",
+    "HSTS_SECONDS",
+    "EXTERNAL_QUESTION_SITES",
+    "RETURN_SITES",
+):
     os.environ.pop(name, None)
     os.environ.pop(f"{name}_FILE", None)
 

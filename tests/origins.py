@@ -47,9 +47,12 @@ def draft(owner: Any, target_n: int):
     study = draft_of(BY_SLUG["human_or_machine"], owner)
     # The same draw each time; ours to write to.
     Study.objects.filter(pk=study.pk).update(
-        title="Fables of known origin", target_n=target_n, seed=1867, contact="research@example.org",
+        title="Fables of known origin",
+        target_n=target_n,
+        seed=1867,
+        contact="research@example.org",
         consent="You take part of your own free will.",
-    )  # fmt: skip
+    )
     ArmSystem.objects.filter(arm__study=study).delete()
     study.arms.all().delete()
     study.systems.exclude(name=HUMAN).delete()

@@ -28,9 +28,12 @@ def started(home: str) -> tuple[subprocess.Popen, str]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     demo = subprocess.Popen(
-        [sys.executable, "-m", "heval_site.management.cli", "demo"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "heval_site.management.cli", "demo"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"HEVAL_HOME": home, "PORT": str(port), "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+    )
     said = ""
     while "Ctrl-C" not in said:
         line = demo.stdout.readline()
@@ -57,9 +60,16 @@ def played(home: str) -> tuple[int, int]:
 
     owner = get_user_model().objects.get()
     draft = Study.objects.create(
-        owner=owner, title="My first study", public_title="Reading short fables", target_n=12, minutes=10, reward="2.00",
-        contact="me@example.org", consent="You take part of your own free will.", purpose="You read short fables.",
-    )  # fmt: skip
+        owner=owner,
+        title="My first study",
+        public_title="Reading short fables",
+        target_n=12,
+        minutes=10,
+        reward="2.00",
+        contact="me@example.org",
+        consent="You take part of your own free will.",
+        purpose="You read short fables.",
+    )
     StudyMember.objects.create(study=draft, user=owner, role=StudyMember.Role.OWNER)
     Arm.objects.create(study=draft, name="all")
     import_file(draft, FOLDER / "first-study.jsonl", options=Options(creates_systems=True), by=owner)

@@ -37,9 +37,12 @@ def write_import_file(path: Path) -> Path:
     with path.open("w", encoding="utf-8") as file:
         for row in rows():
             entry = {
-                "batch": f"reader-{row['reader_id']:03}", "position": row["position"], "prompt_key": row["prompt_id"],
-                "prompt_text": row["prompt"], "outputs": {WRITERS[letter]: text for letter, text in row["texts"].items()},
-            }  # fmt: skip
+                "batch": f"reader-{row['reader_id']:03}",
+                "position": row["position"],
+                "prompt_key": row["prompt_id"],
+                "prompt_text": row["prompt"],
+                "outputs": {WRITERS[letter]: text for letter, text in row["texts"].items()},
+            }
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
     return path
 
@@ -50,10 +53,18 @@ def draft(owner, target_n: int):
     from tests.builders import COMMENT, SCREENING, add_survey
 
     study = Study.objects.create(
-        owner=owner, title="GPT-3 stories", public_title="Five writers, five prompts", seed=2022, target_n=target_n, minutes=20,
-        reward="3.50", contact="research@example.org", consent="You take part of your own free will.",
-        purpose="You read continuations of five prompts by five writers.", instructions="Read all five continuations of each prompt.",
-    )  # fmt: skip
+        owner=owner,
+        title="GPT-3 stories",
+        public_title="Five writers, five prompts",
+        seed=2022,
+        target_n=target_n,
+        minutes=20,
+        reward="3.50",
+        contact="research@example.org",
+        consent="You take part of your own free will.",
+        purpose="You read continuations of five prompts by five writers.",
+        instructions="Read all five continuations of each prompt.",
+    )
     StudyMember.objects.create(study=study, user=owner, role=StudyMember.Role.OWNER)
     Arm.objects.create(study=study, name="all")
     systems = {
@@ -66,18 +77,26 @@ def draft(owner, target_n: int):
     directed = [pair for x, y, *_ in TABLE_1 for pair in ((x, y), (y, x))]
     for n, (x, y) in enumerate(directed, 1):
         Question.objects.create(
-            section=spa, position=n, key=f"{x}-{y}", x=systems[x], y=systems[y], scale={"kind": "percent"},
+            section=spa,
+            position=n,
+            key=f"{x}-{y}",
+            x=systems[x],
+            y=systems[y],
+            scale={"kind": "percent"},
             text="Based on what you have read, what is the chance that writer {x} is better than writer {y}?",
-        )  # fmt: skip
+        )
     for x, y, expected, *_ in TABLE_1:
         Contrast.objects.create(study=study, x=systems[x], y=systems[y], expected=expected, margin=0.1)
     rating = Section.objects.create(
         study=study, position=3, protocol="rating", m=1, reuses=spa, settings={"noun": "writer"}
     )
     Question.objects.create(
-        section=rating, position=1, key="overall", text="How would you rate the first continuation, by writer {label}?",
+        section=rating,
+        position=1,
+        key="overall",
+        text="How would you rate the first continuation, by writer {label}?",
         scale={"kind": "likert", "low": "worst", "high": "best"},
-    )  # fmt: skip
+    )
     add_survey(study, position=4, questions=[COMMENT])
     return study
 
@@ -121,8 +140,9 @@ def play(study, n: int) -> None:
     from tests.robots import Robot
 
     systems_of = {
-        shown_text(text): name for text, name in Output.objects.filter(system__study=study, is_empty=False).values_list("text", "system__name")
-    }  # fmt: skip
+        shown_text(text): name
+        for text, name in Output.objects.filter(system__study=study, is_empty=False).values_list("text", "system__name")
+    }
     door = panel(study)
     for number in range(n):
         robot = Robot(f"/e/{door.key}/?who=reader{number}&session=s{number}", reader(systems_of), number)

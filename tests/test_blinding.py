@@ -90,9 +90,19 @@ every_protocol = pytest.mark.parametrize("slug", sorted(REGISTRY))
 def secret_study(words: dict[str, str], media_root, slug: str) -> Study:
     """Texts, and where the protocol takes them Markdown, dialogues and images, every secret a canary; alike but for the secrets."""
     study = Study.objects.create(
-        title=words["title"], public_title="Short texts", seed=3, purpose="You read.", instructions="Read.", consent="I agree.",
-        debriefing="Thanks.", contact="research@example.org", target_n=2, minutes=10, reward=1, exclusion_group=words["group"],
-    )  # fmt: skip
+        title=words["title"],
+        public_title="Short texts",
+        seed=3,
+        purpose="You read.",
+        instructions="Read.",
+        consent="I agree.",
+        debriefing="Thanks.",
+        contact="research@example.org",
+        target_n=2,
+        minutes=10,
+        reward=1,
+        exclusion_group=words["group"],
+    )
     special = SPECIAL.get(slug, Special())
     systems = [
         System.objects.create(study=study, name=words[name], is_human=n == 1, reference=special.references.get(n, ""))
@@ -101,8 +111,11 @@ def secret_study(words: dict[str, str], media_root, slug: str) -> Study:
     Arm.objects.create(study=study, name=words["arm"], condition="none")
     for n in range(4):
         prompt = Prompt.objects.create(
-            study=study, key=f"{n}{words['prompt_key']}", text=f"Prompt number {n}" if n else "", attributes={"from": words["attribute"]}
-        )  # fmt: skip
+            study=study,
+            key=f"{n}{words['prompt_key']}",
+            text=f"Prompt number {n}" if n else "",
+            attributes={"from": words["attribute"]},
+        )
         for place, system in enumerate(systems):
             text = f"Tale {n} by number {place}. It ended well.\nSo it was."
             Output.objects.create(system=system, prompt=prompt, text=text, original=words["original"])
@@ -197,10 +210,16 @@ def assert_shown(seen: str, study: Study, slug: str) -> None:
     assert [words for words in SPECIAL.get(slug, Special()).seen if words not in seen] == []
 
 
-@pytest.mark.parametrize("coded", [
-    lambda w: w, lambda w: base64.b64encode(w[::-1].encode()).decode(), lambda w: f"<i data-x='{w.upper()}'>",
-    lambda w: hashlib.md5(w.encode()).hexdigest(), lambda w: w.encode().hex(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "coded",
+    [
+        lambda w: w,
+        lambda w: base64.b64encode(w[::-1].encode()).decode(),
+        lambda w: f"<i data-x='{w.upper()}'>",
+        lambda w: hashlib.md5(w.encode()).hexdigest(),
+        lambda w: w.encode().hex(),
+    ],
+)
 def test_the_crawl_finds_a_leak(coded):
     words = canaries("one")
     page = HttpResponse(f"<p>{coded(words['system1'])}</p>")

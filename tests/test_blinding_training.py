@@ -26,9 +26,19 @@ def secret_study(salt: str) -> tuple[Study, dict[str, str]]:
     """Practice with one text, practice with a pair, then texts that count; every secret a rare word."""
     words = {name: rare(salt, name) for name in SECRETS}
     study = Study.objects.create(
-        title=words["title"], public_title="Short texts", seed=3, purpose="You read.", instructions="Read.", consent="I agree.",
-        debriefing="Thanks.", contact="research@example.org", target_n=2, minutes=10, reward=1, exclusion_group=words["group"],
-    )  # fmt: skip
+        title=words["title"],
+        public_title="Short texts",
+        seed=3,
+        purpose="You read.",
+        instructions="Read.",
+        consent="I agree.",
+        debriefing="Thanks.",
+        contact="research@example.org",
+        target_n=2,
+        minutes=10,
+        reward=1,
+        exclusion_group=words["group"],
+    )
     # "a" and "b" in front: the systems stand in the same order of names whatever the salt.
     human = System.objects.create(study=study, name=f"a{words['human']}", is_human=True)
     machine = System.objects.create(study=study, name=f"b{words['machine']}")
@@ -36,9 +46,12 @@ def secret_study(salt: str) -> tuple[Study, dict[str, str]]:
 
     def outputs(number: int) -> list[Output]:
         prompt = Prompt.objects.create(
-            study=study, key=f"{number}{words['prompt_key']}", domain=words["domain"], text=f"Prompt {number}",
+            study=study,
+            key=f"{number}{words['prompt_key']}",
+            domain=words["domain"],
+            text=f"Prompt {number}",
             attributes={"from": words["attribute"]},
-        )  # fmt: skip
+        )
         return [
             Output.objects.create(
                 system=system, prompt=prompt, text=f"Tale {number}, telling {place}.", original=words["original"]

@@ -20,9 +20,12 @@ RIGHT = (
         ("<button tabindex=-1 role=button>Press</button>", ["no key reaches <button tab"]),
         ("<button style='outline: none'>Press</button>", ["nobody sees the focus on <button style"]),
         ("<div style='position: fixed; inset: 0'></div>", ["something lies over"] * 6),
-        ("<input onkeydown='event.preventDefault()'><a href='#three'>Three</a>", ["no key reaches <a href", "Tab does not lead"]),
+        (
+            "<input onkeydown='event.preventDefault()'><a href='#three'>Three</a>",
+            ["no key reaches <a href", "Tab does not lead"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_keyboard_does_not_reach_is_named(chromium_page, added, said):
     chromium_page.set_content(f"<main>{RIGHT}{added}</main>")
     found = unreached(chromium_page)

@@ -38,9 +38,10 @@ def graph():
 
 def packages(app: str) -> set[str]:
     return {
-        path.stem for path in (ROOT / app).iterdir()
+        path.stem
+        for path in (ROOT / app).iterdir()
         if (path / "__init__.py").exists() or (path.suffix == ".py" and path.stem != "__init__")
-    }  # fmt: skip
+    }
 
 
 def against(graph, app: str, lines: list[set[str]]) -> list[str]:
@@ -106,5 +107,6 @@ def test_the_path_leads_from_file_to_file(title, n, graph):
         others = set(modules) - {module}
         assert any(
             graph.chain_exists(importer=one, imported=other) or graph.chain_exists(importer=other, imported=one)
-            for one in names & graph.modules for other in others
-        ), module  # fmt: skip
+            for one in names & graph.modules
+            for other in others
+        ), module

@@ -129,8 +129,11 @@ def test_training_answers_enter_no_estimate():
 def numbers(result):
     """Estimates that no resampling touches: the seed follows from all that was read, training too."""
     return [
-        (e["analysis"], e["estimate"], e["n"], e["n_rows"]) for b in result["blocks"] for e in b["estimates"] if "attrition" not in e["analysis"]
-    ]  # fmt: skip
+        (e["analysis"], e["estimate"], e["n"], e["n_rows"])
+        for b in result["blocks"]
+        for e in b["estimates"]
+        if "attrition" not in e["analysis"]
+    ]
 
 
 def test_robots_of_the_command_perceive_the_strengths_that_they_are_given():

@@ -22,9 +22,13 @@ def rating_with_references(**columns):
     section = Section.objects.create(study=study, position=1, protocol="rating", m=2, settings={"noun": "story"})
     for position, (key, criterion) in enumerate((("fluent", "fluency"), ("whole", "")), 1):
         Question.objects.create(
-            section=section, position=position, key=key, criterion=criterion, text=f"{key}: how good is story {{label}}?",
+            section=section,
+            position=position,
+            key=key,
+            criterion=criterion,
+            text=f"{key}: how good is story {{label}}?",
             scale={"kind": "continuous", "low": "worst", "high": "best"},
-        )  # fmt: skip
+        )
     x, y = study.systems.get(name="beta"), study.systems.get(name="alpha")
     Contrast.objects.create(study=study, x=x, y=y, expected=">")
     Contrast.objects.create(study=study, x=x, y=y, expected=">", estimand="utility", margin=0.05)

@@ -20,14 +20,28 @@ def spellings(needle: str) -> dict[str, bytes]:
     """How a text may be written, by the name of the encoding."""
     raw = needle.encode()
     texts = {
-        "as it is": needle, "percent": quote(needle, safe=""), "percent, in small letters": re.sub("%..", lambda found: found[0].lower(), quote(needle, safe="")),
-        "percent, for a form": quote_plus(needle), "percent, slashes kept": quote(needle), "percent, twice": quote(quote(needle, safe=""), safe=""),
-        "JSON": json.dumps(needle)[1:-1], "JSON, as it is": json.dumps(needle, ensure_ascii=False)[1:-1],
-        "JSON, of everything": "".join(f"\\u{ord(c):04x}" for c in needle), "JSON in JSON": json.dumps(json.dumps(needle))[3:-3],
-        "HTML": html.escape(needle), "HTML, decimal": "".join(f"&#{ord(c)};" for c in needle), "HTML, hex": "".join(f"&#x{ord(c):x};" for c in needle),
-        "Python": repr(needle)[1:-1], "CSV": needle.replace('"', '""'), "other case": needle.swapcase(), "lower": needle.lower(), "upper": needle.upper(),
-        "hex": raw.hex(), "hex, in capitals": raw.hex().upper(), "reversed": needle[::-1],
-    }  # fmt: skip
+        "as it is": needle,
+        "percent": quote(needle, safe=""),
+        "percent, in small letters": re.sub("%..", lambda found: found[0].lower(), quote(needle, safe="")),
+        "percent, for a form": quote_plus(needle),
+        "percent, slashes kept": quote(needle),
+        "percent, twice": quote(quote(needle, safe=""), safe=""),
+        "JSON": json.dumps(needle)[1:-1],
+        "JSON, as it is": json.dumps(needle, ensure_ascii=False)[1:-1],
+        "JSON, of everything": "".join(f"\\u{ord(c):04x}" for c in needle),
+        "JSON in JSON": json.dumps(json.dumps(needle))[3:-3],
+        "HTML": html.escape(needle),
+        "HTML, decimal": "".join(f"&#{ord(c)};" for c in needle),
+        "HTML, hex": "".join(f"&#x{ord(c):x};" for c in needle),
+        "Python": repr(needle)[1:-1],
+        "CSV": needle.replace('"', '""'),
+        "other case": needle.swapcase(),
+        "lower": needle.lower(),
+        "upper": needle.upper(),
+        "hex": raw.hex(),
+        "hex, in capitals": raw.hex().upper(),
+        "reversed": needle[::-1],
+    }
     found = {name: text.encode() for name, text in texts.items()} | {"UTF-16": needle.encode("utf-16-le")}
     for shift in range(3):
         # What three bytes of a text become depends on where it begins in the whole.

@@ -52,14 +52,16 @@ class Responses(StudyView):
 
     reads = Action.EXPORT
     parameters = (
-        *paged(2), ORIGIN, WITHDRAWN,
+        *paged(2),
+        ORIGIN,
+        WITHDRAWN,
         Parameter("section", whole(0, 32767), "Only answers in the section at this position.", None, int),
         Parameter("question", words, "Only answers to the question with this key."),
         Parameter("system", words, "Only answers about an output of this system."),
         Parameter("prompt", words, "Only answers about items with this prompt."),
         Parameter("arm", words, "Only answers in this arm."),
         Parameter("batch", whole(), "Only answers in the batch of this number.", None, int),
-    )  # fmt: skip
+    )
     paths = {
         "section": "question__section__position",
         "question": "question__key",
@@ -71,9 +73,15 @@ class Responses(StudyView):
 
     @documented(
         "Answers, one flat row a judgement",
-        listed("Response", shapes.ResponseSerializer, n_problems=serializers.IntegerField(), problems=serializers.JSONField()),
-        parameters=parameters, tag="answers",
-    )  # fmt: skip
+        listed(
+            "Response",
+            shapes.ResponseSerializer,
+            n_problems=serializers.IntegerField(),
+            problems=serializers.JSONField(),
+        ),
+        parameters=parameters,
+        tag="answers",
+    )
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
         selection = selection_for("responses", self.study, *chosen, by=request.user)
@@ -89,8 +97,11 @@ class Codings(StudyView):
 
     reads = Action.EXPORT
     parameters = (
-        *paged(), ORIGIN, WITHDRAWN, Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
-    )  # fmt: skip
+        *paged(),
+        ORIGIN,
+        WITHDRAWN,
+        Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
+    )
 
     @documented(
         "Codings, one flat row each", listed("Coding", shapes.CodingSerializer), parameters=parameters, tag="answers"
@@ -117,9 +128,12 @@ class Exclusions(StudyView):
         return self.paged(_exclusions_of(self.study), _exclusion)
 
     @documented(
-        "Leave assignments out, all of them or none", shapes.ExcludedSerializer, request=shapes.ExcludeSerializer, status=201,
+        "Leave assignments out, all of them or none",
+        shapes.ExcludedSerializer,
+        request=shapes.ExcludeSerializer,
+        status=201,
         tag="answers",
-    )  # fmt: skip
+    )
     def post(self, request, code):
         serializer = shapes.ExcludeSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
@@ -172,7 +186,12 @@ def _named(study: Study, names: list[str]) -> list[answers.Assignment]:
 
 def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
     return {
-        "number": row.pk, "assignment": assignment_name(row.assignment.code), "reason": row.reason, "note": row.note,
-        "by": row.by.get_username(), "at": row.at, "reverses": row.reverses_id,
+        "number": row.pk,
+        "assignment": assignment_name(row.assignment.code),
+        "reason": row.reason,
+        "note": row.note,
+        "by": row.by.get_username(),
+        "at": row.at,
+        "reverses": row.reverses_id,
         "is_standing": row.reverses_id is None and row.reversal is None,
-    }  # fmt: skip
+    }

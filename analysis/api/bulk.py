@@ -158,17 +158,24 @@ def _stored_outputs(study: Study, prepared: Sequence[dict]) -> dict[tuple, Outpu
 
 
 SYSTEMS = Kind(
-    "systems", SystemSerializer, ("name",), _prepared_systems,
-    lambda study, rows: {(s.name,): s for s in System.objects.filter(study=study).select_related("study")}, System,
-)  # fmt: skip
+    "systems",
+    SystemSerializer,
+    ("name",),
+    _prepared_systems,
+    lambda study, rows: {(s.name,): s for s in System.objects.filter(study=study).select_related("study")},
+    System,
+)
 PROMPTS = Kind(
-    "prompts", PromptSerializer, ("key",), _prepared_prompts,
+    "prompts",
+    PromptSerializer,
+    ("key",),
+    _prepared_prompts,
     lambda study, rows: {
         (p.key,): p
         for p in Prompt.objects.filter(study=study, key__in=[row["key"] for row in rows]).select_related("study")
     },
     Prompt,
-)  # fmt: skip
+)
 OUTPUTS = Kind(
     "outputs", OutputSerializer, ("system.name", "prompt.key", "sample"), _prepared_outputs, _stored_outputs, Output
 )

@@ -54,9 +54,12 @@ def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[E
         table, form, parameters = name, kind, allowed
 
         @documented(
-            f"All {name} as {kind.upper()}, one moment of the database", OpenApiTypes.STR, parameters=allowed,
-            media_type=MEDIA_TYPES[kind].partition(";")[0], tag="exports",
-        )  # fmt: skip
+            f"All {name} as {kind.upper()}, one moment of the database",
+            OpenApiTypes.STR,
+            parameters=allowed,
+            media_type=MEDIA_TYPES[kind].partition(";")[0],
+            tag="exports",
+        )
         def get(self, request, code):
             return self.streamed()
 
@@ -88,9 +91,12 @@ class Exports(StudyView):
     writes = Action.ANALYSE
 
     @documented(
-        "Make a Parquet file; gives the job to be watched", shapes.JobSerializer, request=shapes.ExportRequestSerializer,
-        status=202, tag="exports",
-    )  # fmt: skip
+        "Make a Parquet file; gives the job to be watched",
+        shapes.JobSerializer,
+        request=shapes.ExportRequestSerializer,
+        status=202,
+        tag="exports",
+    )
     def post(self, request, code):
         serializer = shapes.ExportRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)

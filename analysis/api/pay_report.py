@@ -27,10 +27,20 @@ def row_of(payment: Payment) -> dict[str, Any]:
     """Money is text with two places."""
     about = payment.assignment
     cells = (
-        payment.pk, assignment_name(about.code), about.recruitment.key if about.recruitment else "", about.batch.arm.name if about.batch else "",
-        payment.kind, payment.number, f"{payment.amount:.2f}", payment.currency, payment.way, payment.state, payment.reason,
-        payment.made_at, payment.ended_at,
-    )  # fmt: skip
+        payment.pk,
+        assignment_name(about.code),
+        about.recruitment.key if about.recruitment else "",
+        about.batch.arm.name if about.batch else "",
+        payment.kind,
+        payment.number,
+        f"{payment.amount:.2f}",
+        payment.currency,
+        payment.way,
+        payment.state,
+        payment.reason,
+        payment.made_at,
+        payment.ended_at,
+    )
     return dict(zip(COLUMNS, cells, strict=True))
 
 
@@ -48,9 +58,11 @@ def report_of(study: Study) -> dict[str, Any]:
     for one in links:
         one.study = study
     return {
-        "currency": study.currency, "declared_per_hour": _money(study.wage_per_hour), "arms": [_arm(one) for one in arms_of(study)],
+        "currency": study.currency,
+        "declared_per_hour": _money(study.wage_per_hour),
+        "arms": [_arm(one) for one in arms_of(study)],
         "links": [_link(one) for one in links],
-    }  # fmt: skip
+    }
 
 
 def _arm(one: ArmPay) -> dict[str, Any]:

@@ -112,8 +112,11 @@ def paged(parts: int = 1) -> tuple[Parameter, ...]:
 
 
 ORIGIN = Parameter(
-    "origin", origins, f"Origins of the answers, by commas; {' and '.join(COUNTED)} when absent.", COUNTED,
-)  # fmt: skip
+    "origin",
+    origins,
+    f"Origins of the answers, by commas; {' and '.join(COUNTED)} when absent.",
+    COUNTED,
+)
 WITHDRAWN = Parameter(
     "withdrawn", yes, "1: with the rows of people who withdrew, which no analysis uses.", False, str, ("0", "1")
 )

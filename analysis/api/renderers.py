@@ -43,8 +43,11 @@ class RowErrors(exceptions.APIException):
     """A request was refused as a whole; ``errors`` name row, field and message."""
 
     def __init__(
-        self, errors: list[dict[str, Any]], code: int = status.HTTP_400_BAD_REQUEST, words: str = "Nothing was stored: see errors."
-    ):  # fmt: skip
+        self,
+        errors: list[dict[str, Any]],
+        code: int = status.HTTP_400_BAD_REQUEST,
+        words: str = "Nothing was stored: see errors.",
+    ):
         self.errors, self.status_code = errors, code
         super().__init__(words)
 

@@ -39,9 +39,12 @@ class Analyses(StudyView):
         return self.paged(rows, _analysis(shapes.AnalysisSerializer))
 
     @documented(
-        "Start an analysis; gives the job to be watched", shapes.JobSerializer, request=shapes.AnalysisRequestSerializer,
-        status=202, tag="analyses",
-    )  # fmt: skip
+        "Start an analysis; gives the job to be watched",
+        shapes.JobSerializer,
+        request=shapes.AnalysisRequestSerializer,
+        status=202,
+        tag="analyses",
+    )
     def post(self, request, code):
         try:
             job = request_analysis(

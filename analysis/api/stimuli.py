@@ -79,9 +79,12 @@ class Outputs(BulkView):
         return self.paged(outputs, shapes.OutputSerializer)
 
     @documented(
-        "Add outputs, all of them or none", shapes.StoredSerializer, request=shapes.OutputSerializer(many=True), status=201,
+        "Add outputs, all of them or none",
+        shapes.StoredSerializer,
+        request=shapes.OutputSerializer(many=True),
+        status=201,
         tag="stimuli",
-    )  # fmt: skip
+    )
     def post(self, request, code):
         return super().post(request, code)
 

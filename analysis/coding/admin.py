@@ -31,24 +31,33 @@ class DrawForm(CleanWords, forms.Form):
 
     kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="what is coded")
     per_arm = forms.IntegerField(
-        min_value=1, max_value=10_000, initial=50, label="annotators of each arm",
+        min_value=1,
+        max_value=10_000,
+        initial=50,
+        label="annotators of each arm",
         help_text="Drawn at random; one explanation of each, or for rejections all that each wrote.",
-    )  # fmt: skip
+    )
     origin = forms.ChoiceField(
         choices=[(value, label) for value, label in Assignment.Origin.choices if value != "test"], label="answers of"
     )
     rule = forms.ChoiceField(
-        choices=CodingSample.Rule.choices, initial=CodingSample.Rule.UNION, label="when two differ",
+        choices=CodingSample.Rule.choices,
+        initial=CodingSample.Rule.UNION,
+        label="when two differ",
         help_text="Declared before anybody codes; the report names it. Agreement is computed before it.",
-    )  # fmt: skip
+    )
     codebook = Lines(
-        rows=14, label="codebook",
+        rows=14,
+        label="codebook",
         help_text="One label a line: category | key | label | what it means | example. The last two may be left out.",
-    )  # fmt: skip
+    )
     left_out = forms.CharField(
-        required=False, max_length=200, initial="Null", label="categories that do not count",
+        required=False,
+        max_length=200,
+        initial="Null",
+        label="categories that do not count",
         help_text="Given by coders and left out of the shares, as the paper leaves out Null. Several with commas between.",
-    )  # fmt: skip
+    )
 
     def __init__(self, study, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -153,9 +162,15 @@ class CodingSampleAdmin(OfferedFilters):
             words = form.cleaned_data
             try:
                 sample = draw_sample(
-                    study, kind=words["kind"], rule=words["rule"], codebook=words["codebook"], per_arm=words["per_arm"],
-                    coders=form.coders, by=request.user, origin=words["origin"],
-                )  # fmt: skip
+                    study,
+                    kind=words["kind"],
+                    rule=words["rule"],
+                    codebook=words["codebook"],
+                    per_arm=words["per_arm"],
+                    coders=form.coders,
+                    by=request.user,
+                    origin=words["origin"],
+                )
             except NotNow as refused:
                 form.add_error(None, str(refused))
             else:

@@ -95,19 +95,61 @@ def read_lines(lines: list[str], left_out: list[str]) -> Codebook:
 EXPLANATIONS = Codebook(
     (
         Label("grammar", "Grammar", "Form", "Spelling, grammar, punctuation, formatting.", "Two commas are missing."),
-        Label("detail", "Level of detail", "Form", "How simple the text is, or how far it goes into things.", "It lists every step."),
-        Label("genre", "Genre", "Form", "Whether style, tone and form are those of such a text.", "It reads like a news item."),
-        Label("repetition", "Repetition", "Content", "Words, phrases or content come again.", "The same sentence twice."),
-        Label("factuality", "Factuality", "Content", "Whether what is said is true.", "That town is in another country."),
-        Label("consistency", "Consistency", "Content", "Whether parts fit one another and what the text is about.", "The headline says rain, the text sun."),
-        Label("common_sense", "Common sense", "Content", "Whether it makes sense in its own world.", "Nobody bakes on top of a stove."),
-        Label("coherence", "Coherence", "Content", "Structure, order, how sentences follow from one another.", "It jumps about."),
-        Label("intent", "Writer intent and expression", "Machine capabilities", "What a machine can or cannot feel, mean or know.", "A program would not joke."),
+        Label(
+            "detail",
+            "Level of detail",
+            "Form",
+            "How simple the text is, or how far it goes into things.",
+            "It lists every step.",
+        ),
+        Label(
+            "genre",
+            "Genre",
+            "Form",
+            "Whether style, tone and form are those of such a text.",
+            "It reads like a news item.",
+        ),
+        Label(
+            "repetition", "Repetition", "Content", "Words, phrases or content come again.", "The same sentence twice."
+        ),
+        Label(
+            "factuality", "Factuality", "Content", "Whether what is said is true.", "That town is in another country."
+        ),
+        Label(
+            "consistency",
+            "Consistency",
+            "Content",
+            "Whether parts fit one another and what the text is about.",
+            "The headline says rain, the text sun.",
+        ),
+        Label(
+            "common_sense",
+            "Common sense",
+            "Content",
+            "Whether it makes sense in its own world.",
+            "Nobody bakes on top of a stove.",
+        ),
+        Label(
+            "coherence",
+            "Coherence",
+            "Content",
+            "Structure, order, how sentences follow from one another.",
+            "It jumps about.",
+        ),
+        Label(
+            "intent",
+            "Writer intent and expression",
+            "Machine capabilities",
+            "What a machine can or cannot feel, mean or know.",
+            "A program would not joke.",
+        ),
         Label("other", "Miscellaneous", "Null", "A reason that no other label names.", "I like it."),
-        Label("vague", "Null or vague", "Null", "No reason, or none that can be understood.", "It is human because it is."),
+        Label(
+            "vague", "Null or vague", "Null", "No reason, or none that can be understood.", "It is human because it is."
+        ),
     ),
     ("Null",),
-)  # fmt: skip
+)
 
 # What the paper rejected work for (section 2.3).
 REJECTIONS = Codebook(

@@ -18,9 +18,14 @@ from .models import CodingItem, CodingSample, CodingSeat
 def explanations(study: Study, origin: str):
     """What annotators wrote about texts that count, of those who submitted and did not withdraw."""
     return Response.objects.filter(
-        assignment__study=study, assignment__origin=origin, assignment__submitted_at__isnull=False,
-        assignment__withdrawn_at=None, question__section__purpose="live", item__isnull=False, erased_at=None,
-    ).exclude(text="")  # fmt: skip
+        assignment__study=study,
+        assignment__origin=origin,
+        assignment__submitted_at__isnull=False,
+        assignment__withdrawn_at=None,
+        question__section__purpose="live",
+        item__isnull=False,
+        erased_at=None,
+    ).exclude(text="")
 
 
 @transaction.atomic

@@ -39,12 +39,16 @@ def shown_of(sample: CodingSample, item: CodingItem) -> tuple[Work, ...]:
     flags = hints_of_work(sample, [answer.pk for answer in written])
     return tuple(
         Work(
-            answer.question.text, answer.text, answer.exposure.output.text if answer.exposure else "",
-            tuple(_answer(other) for other in mine if other.value is not None and other.exposure_id == answer.exposure_id),
+            answer.question.text,
+            answer.text,
+            answer.exposure.output.text if answer.exposure else "",
+            tuple(
+                _answer(other) for other in mine if other.value is not None and other.exposure_id == answer.exposure_id
+            ),
             tuple(WORDS[flag] for flag in flags[answer.pk]),
         )
         for answer in written
-    )  # fmt: skip
+    )
 
 
 def _answer(response: Response) -> str:

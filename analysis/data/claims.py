@@ -89,8 +89,9 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
                 made.append((*head, *about, answer is not None, *(answer or (None, "", "", "", "", 0))))
     live = sorted(
         (position, number, pair)
-        for item, (position, number, pair, _) in items.items() if item not in retired or item in answered
-    )  # fmt: skip
+        for item, (position, number, pair, _) in items.items()
+        if item not in retired or item in answered
+    )
     return Claims(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
 
 
@@ -109,12 +110,18 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
     for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn, version) in enumerate(rows, 1):
         name = names.setdefault(code, pseudonym(study, code))
         found[pk] = {
-            "claim": number, "batch": batch, "annotator": name, "is_top_up": origin == Batch.Origin.TOP_UP,
-            "is_imported": origin == Batch.Origin.ANSWERED, "is_released": released is not None,
-            "released_at": released, "is_submitted": submitted is not None and not is_late,
-            "is_settled": released is not None or submitted is not None, "is_withdrawn": withdrawn is not None,
+            "claim": number,
+            "batch": batch,
+            "annotator": name,
+            "is_top_up": origin == Batch.Origin.TOP_UP,
+            "is_imported": origin == Batch.Origin.ANSWERED,
+            "is_released": released is not None,
+            "released_at": released,
+            "is_submitted": submitted is not None and not is_late,
+            "is_settled": released is not None or submitted is not None,
+            "is_withdrawn": withdrawn is not None,
             "version": version,
-        }  # fmt: skip
+        }
     return found
 
 

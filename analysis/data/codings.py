@@ -15,23 +15,33 @@ from .flat.selection import Selection, assignment_name, pseudonym
 CODINGS = (
     Column("sample", "integer", "The number of the sample in the study."),
     Column("kind", "text", "What is coded.", levels=tuple(CodingSample.Kind.values)),
-    Column("rule", "text", "The declared rule by which two codings become one.", levels=tuple(CodingSample.Rule.values)),
+    Column(
+        "rule", "text", "The declared rule by which two codings become one.", levels=tuple(CodingSample.Rule.values)
+    ),
     Column("origin", "text", "Where the coded words come from."),
     Column("item", "integer", "The number of the item in the sample."),
     Column("assignment", "text", "A name of the assignment, as in the other tables."),
     Column("annotator", "text", "A pseudonym of the annotator, as in the other tables."),
     Column("arm", "text", "The arm of the assignment."),
     Column("condition", "text", "The training condition of the arm.", levels=tuple(Arm.Condition.values)),
-    Column("section", "integer", "The section of the explanation; empty where all of an annotator's work was reviewed."),
+    Column(
+        "section", "integer", "The section of the explanation; empty where all of an annotator's work was reviewed."
+    ),
     Column("question", "text", "The key of the question that the explanation answers; empty as before."),
-    Column("slot", "text", "The form field of the explanation: with the assignment it finds the row of responses; empty as before."),
+    Column(
+        "slot",
+        "text",
+        "The form field of the explanation: with the assignment it finds the row of responses; empty as before.",
+    ),
     Column("coder", "integer", "The coder's seat: 1 and 2 code by themselves, 3 decides where the rule wants a third."),
     Column("revision", "integer", "Which coding of this item by this coder it is, from 1."),
     Column("is_current", "boolean", "The coder's last word on the item: it counts."),
     Column("labels", "text", "Keys of the sample's codebook, by semicolons; empty where none applies."),
-    Column("is_none", "boolean", "The coder looked and said that no label applies. An item without a row was not coded."),
+    Column(
+        "is_none", "boolean", "The coder looked and said that no label applies. An item without a row was not coded."
+    ),
     Column("at", "time", "When the coding was stored."),
-)  # fmt: skip
+)
 _PATHS = (
     "item__sample__number", "item__sample__kind", "item__sample__rule", "item__sample__origin", "item__number",
     "item__assignment__code", "item__assignment__annotator__code", "item__assignment__batch__arm__name",
@@ -86,10 +96,25 @@ def keyed_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tupl
             at,
         ) = cells
         name = None if withdrawn else pseudonym(study, annotator)
-        yield pk, (
-            *head, assignment_name(code), name, arm, condition, section, question, slot, seats.get((sample, coder)), revision,
-            not is_later, ";".join(labels.split()) or None, is_none, written(at),
-        )  # fmt: skip
+        yield (
+            pk,
+            (
+                *head,
+                assignment_name(code),
+                name,
+                arm,
+                condition,
+                section,
+                question,
+                slot,
+                seats.get((sample, coder)),
+                revision,
+                not is_later,
+                ";".join(labels.split()) or None,
+                is_none,
+                written(at),
+            ),
+        )
 
 
 def codings_sha256(selection: Selection) -> tuple[str, int]:

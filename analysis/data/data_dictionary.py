@@ -35,16 +35,25 @@ def codebook_of(study: Study) -> dict[str, Any]:
         "samples": samples_of(study),
         "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
         "arms": [
-            {"name": arm.name, "condition": arm.condition, "domain": arm.domain, "systems": sorted(s.name for s in arm.systems.all())}
+            {
+                "name": arm.name,
+                "condition": arm.condition,
+                "domain": arm.domain,
+                "systems": sorted(s.name for s in arm.systems.all()),
+            }
             for arm in Arm.objects.filter(study=study).order_by("name").prefetch_related("systems")
         ],
-    }  # fmt: skip
+    }
 
 
 def _column(column: Column) -> dict[str, Any]:
     return {
-        "name": column.name, "type": column.type, "meaning": column.meaning, "unit": column.unit, "levels": list(column.levels),
-    }  # fmt: skip
+        "name": column.name,
+        "type": column.type,
+        "meaning": column.meaning,
+        "unit": column.unit,
+        "levels": list(column.levels),
+    }
 
 
 def _questions(study: Study) -> list[dict[str, Any]]:

@@ -29,8 +29,15 @@ def selection_for(
 
 
 def request_export(
-    study: Study, *, by, table: str, format: str, origins: Sequence[str] = (), withdrawn: bool = False, token: str | None = None
-) -> Job:  # fmt: skip
+    study: Study,
+    *,
+    by,
+    table: str,
+    format: str,
+    origins: Sequence[str] = (),
+    withdrawn: bool = False,
+    token: str | None = None,
+) -> Job:
     """The job that makes a file of a table. The same ``token`` asks once. Raises BadOrigins, PermissionDenied and NotNow."""
     check(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
@@ -39,6 +46,12 @@ def request_export(
     if not parquet.is_installed():
         raise NotNow(parquet.NOT_INSTALLED)
     return jobs.submit(
-        "export", study=study, by=by, request_token=token, table=table, format=format, origins=list(chosen.origins),
+        "export",
+        study=study,
+        by=by,
+        request_token=token,
+        table=table,
+        format=format,
+        origins=list(chosen.origins),
         withdrawn=chosen.withdrawn,
-    )  # fmt: skip
+    )

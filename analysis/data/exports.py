@@ -29,8 +29,11 @@ from .shown_outputs import ITEMS, item_rows, items_of
 from .snapshot import AT_ONCE, snapshot
 
 TABLES: dict[str, tuple[Column, ...]] = {
-    "responses": RESPONSES, "assignments": ASSIGNMENTS, "codings": CODINGS, "items": ITEMS,
-}  # fmt: skip
+    "responses": RESPONSES,
+    "assignments": ASSIGNMENTS,
+    "codings": CODINGS,
+    "items": ITEMS,
+}
 # Which people are asked for: an item is the same whoever answered it.
 OF_PEOPLE = frozenset({"responses", "assignments", "codings"})
 # What tells of outcomes, and is hidden while a study collects.
@@ -110,17 +113,21 @@ def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable
 
 
 LINES = {
-    "responses": response_lines, "assignments": _lines_of(ASSIGNMENTS, assignment_rows), "codings": _lines_of(CODINGS, coding_rows),
+    "responses": response_lines,
+    "assignments": _lines_of(ASSIGNMENTS, assignment_rows),
+    "codings": _lines_of(CODINGS, coding_rows),
     "items": _lines_of(ITEMS, item_rows),
-}  # fmt: skip
+}
 
 
 def count_of(name: str, selection: Selection) -> int:
     """How many rows an export has."""
     rows = {
-        "responses": selection.responses, "assignments": selection.assignments, "codings": codings_of(selection),
+        "responses": selection.responses,
+        "assignments": selection.assignments,
+        "codings": codings_of(selection),
         "items": items_of(selection),
-    }  # fmt: skip
+    }
     return rows[name].count()
 
 

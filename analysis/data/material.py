@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 def material_of(study: Study, responses: "DataFrame", assignments: "DataFrame") -> Material:
     """The frames with people's decisions beside them; words and texts are read when a rule asks for them."""
     return Material(
-        responses, assignments, decisions=_decisions(study), allowed=study.batches_per_annotator,
+        responses,
+        assignments,
+        decisions=_decisions(study),
+        allowed=study.batches_per_annotator,
         words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
-        shown=lambda: _shown(study), reviews=lambda: _reviews(study),
+        shown=lambda: _shown(study),
+        reviews=lambda: _reviews(study),
         asked=lambda: _asked(study),
-    )  # fmt: skip
+    )
 
 
 def _decisions(study: Study) -> dict[int, str]:

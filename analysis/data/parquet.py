@@ -45,9 +45,12 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
     from pyarrow import parquet as pq
 
     types = {
-        "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
-    }  # fmt: skip
+    }
     columns = TABLES[name]
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
     total, done = count_of(name, selection), 0

@@ -20,7 +20,7 @@ ITEMS = (
     Column("is_human", "boolean", "The system is people."),
     Column("sample", "integer", "Which of the system's outputs for the prompt it is, from 0."),
     Column("retired_in", "integer", "The version of the design that took the item out; empty while it is asked."),
-)  # fmt: skip
+)
 _PATHS = (
     "item__section__position", "item__number", "item__kind", "item__prompt__key", "item__prompt__domain", "output__system__name",
     "output__system__is_human", "output__sample", "item__retired_in__version",

@@ -33,14 +33,20 @@ def flow_of(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
         left = [assignment for assignment in left if assignment not in rule.failed] if rule.excludes else left
         steps.append(
             {
-                "rule": rule.slug, "label": rule.label, "role": rule.role, "is_outcome_blind": rule.is_outcome_blind,
-                "settings": dict(rule.settings), "problem": rule.problem, "n_in": n_in,
+                "rule": rule.slug,
+                "label": rule.label,
+                "role": rule.role,
+                "is_outcome_blind": rule.is_outcome_blind,
+                "settings": dict(rule.settings),
+                "problem": rule.problem,
+                "n_in": n_in,
                 "n_flagged": len(rule.failed & arm_of.keys()),
                 "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
-                "n_excluded": len(out), "n_out": len(left),
+                "n_excluded": len(out),
+                "n_out": len(left),
                 "by_arm": {arm: {"n_in": n, "n_excluded": gone.get(arm, 0)} for arm, n in sorted(before.items())},
             }
-        )  # fmt: skip
+        )
         people += [
             {"annotator": name_of[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
             for assignment in out

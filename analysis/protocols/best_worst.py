@@ -76,16 +76,23 @@ class BestWorstAnalysis(ProtocolAnalysis):
         fits = [_fit(one, context.level) for one in asked]
         differences = [
             (compared, _difference(one, fit, compared))
-            for one, fit in zip(asked, fits, strict=True) for compared in _comparisons(one)
-        ]  # fmt: skip
+            for one, fit in zip(asked, fits, strict=True)
+            for compared in _comparisons(one)
+        ]
         estimates = judged(differences, "best_worst.strength", context.star_scheme)
         several = len(asked) > 1
         blocks = [
-            Block("best_worst.strength", "Difference of strengths", "recommended", estimates=estimates,
-                  conclusions=concluded(estimates, _wording, 0.0),
-                  tables=[_pairs_table(estimates, several)], figures=[_pairs_figure(estimates, several)],
-                  note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters."),
-        ]  # fmt: skip
+            Block(
+                "best_worst.strength",
+                "Difference of strengths",
+                "recommended",
+                estimates=estimates,
+                conclusions=concluded(estimates, _wording, 0.0),
+                tables=[_pairs_table(estimates, several)],
+                figures=[_pairs_figure(estimates, several)],
+                note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters.",
+            ),
+        ]
         for one, fit in zip(asked, fits, strict=True):
             blocks += _about(one, fit, context)
         return [block for block in blocks if block.estimates]
@@ -122,13 +129,15 @@ def _comparisons(one: Answers) -> tuple[Comparison, ...]:
     contrasts = list(one.section.study.contrasts.select_related("x", "y", "section"))
     planned = [
         comparison(contrast, one.section, one.criterion)
-        for contrast in of_systems(contrasts, one.section, STRENGTH, STRENGTH) if contrast.criterion in ("", one.criterion)
-    ]  # fmt: skip
+        for contrast in of_systems(contrasts, one.section, STRENGTH, STRENGTH)
+        if contrast.criterion in ("", one.criterion)
+    ]
     known = {frozenset((mine.x, mine.y)) for mine in planned}
     others = [
         Comparison(one.section.position, x, y, one.criterion)
-        for x, y in combinations(one.systems, 2) if frozenset((x, y)) not in known
-    ]  # fmt: skip
+        for x, y in combinations(one.systems, 2)
+        if frozenset((x, y)) not in known
+    ]
     return (*planned, *others)
 
 
@@ -156,10 +165,13 @@ def _difference(one: Answers, fit: "BestWorstLogit", compared: Comparison) -> "E
 def _wording(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} was judged better than {y}{about}.", less=f"{y} was judged better than {x}{about}.",
-        same=f"{x} and {y} were judged alike{about}", open=f"It remains open whether {x} or {y} was judged better{about}.",
-        before=f"The strength of {x} minus that of {y}, in log-odds, is", symbol=f"b({x}) − b({y})",
-    )  # fmt: skip
+        more=f"{x} was judged better than {y}{about}.",
+        less=f"{y} was judged better than {x}{about}.",
+        same=f"{x} and {y} were judged alike{about}",
+        open=f"It remains open whether {x} or {y} was judged better{about}.",
+        before=f"The strength of {x} minus that of {y}, in log-odds, is",
+        symbol=f"b({x}) − b({y})",
+    )
 
 
 def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]:
@@ -170,11 +182,13 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
     level, where = context.level, {"section": one.section.position, "criterion": one.criterion}
     strengths = [
         replace(
-            found, estimand=f"log-odds of {system} against the mean of all",
-            settings={**found.settings, "system": system, **where}, detail={**found.detail, "system": system},
+            found,
+            estimand=f"log-odds of {system} against the mean of all",
+            settings={**found.settings, "system": system, **where},
+            detail={**found.detail, "system": system},
         )
         for system, found in zip(one.systems, fit.strengths, strict=True)
-    ]  # fmt: skip
+    ]
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
@@ -189,21 +203,40 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
     )
     scores = [
         replace(
-            found, estimand=f"(best − worst) / shown of {system}", settings={**found.settings, "system": system, **where},
+            found,
+            estimand=f"(best − worst) / shown of {system}",
+            settings={**found.settings, "system": system, **where},
             detail={**found.detail, "system": system},
         )
         for system, found in zip(one.systems, counts.scores, strict=True)
-    ]  # fmt: skip
+    ]
     return [
-        Block("best_worst.strengths", f"Strength of each system ({one.title})", "recommended", estimates=(*strengths, together),
-              tables=[_systems_table(strengths, together, ranks, one.title)], figures=[_systems_figure(strengths, one.title)],
-              verdict={"systems": list(one.systems), "status": fit.status, "reason": fit.reason, "ranks": ranks.as_dict(),
-                       "probabilities": fit.probabilities.tolist()},
-              note="Log-odds with sum 0: what is known of a system does not depend on which others stood beside it."),
-        Block("best_worst.counts", f"How often each was the best and the worst ({one.title})", "paper", estimates=tuple(scores),
-              tables=[_counts_table(scores, counts, one.title)], figures=[_counts_figure(scores, one.title)],
-              note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown."),
-    ]  # fmt: skip
+        Block(
+            "best_worst.strengths",
+            f"Strength of each system ({one.title})",
+            "recommended",
+            estimates=(*strengths, together),
+            tables=[_systems_table(strengths, together, ranks, one.title)],
+            figures=[_systems_figure(strengths, one.title)],
+            verdict={
+                "systems": list(one.systems),
+                "status": fit.status,
+                "reason": fit.reason,
+                "ranks": ranks.as_dict(),
+                "probabilities": fit.probabilities.tolist(),
+            },
+            note="Log-odds with sum 0: what is known of a system does not depend on which others stood beside it.",
+        ),
+        Block(
+            "best_worst.counts",
+            f"How often each was the best and the worst ({one.title})",
+            "paper",
+            estimates=tuple(scores),
+            tables=[_counts_table(scores, counts, one.title)],
+            figures=[_counts_figure(scores, one.title)],
+            note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
+        ),
+    ]
 
 
 # Tables and figures
@@ -221,28 +254,40 @@ def _name(contrast: Mapping[str, Any], several: bool) -> str:
 def _pairs_table(estimates: Sequence["Estimate"], several: bool) -> Table:
     rows = [
         {
-            "pair": _name(contrast_of(one), several), "role": role(contrast_of(one)), "difference": one.estimate, "interval": ends(one),
-            "p": pvalue(one), "verdict": verdict(one), "n": one.n, "answers": one.n_rows, "reason": one.reason,
+            "pair": _name(contrast_of(one), several),
+            "role": role(contrast_of(one)),
+            "difference": one.estimate,
+            "interval": ends(one),
+            "p": pvalue(one),
+            "verdict": verdict(one),
+            "n": one.n,
+            "answers": one.n_rows,
+            "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "best_worst_pairs", "Which was judged better",
+        "best_worst_pairs",
+        "Which was judged better",
         "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         "Above 0 the first named is chosen over the second. p tests 0, annotators as clusters, and is adjusted within each planned family and "
         "within all pairs that were not planned.",
-    )  # fmt: skip
+    )
 
 
 def _pairs_figure(estimates: Sequence["Estimate"], several: bool) -> Figure:
     rows = [point(one, _name(contrast_of(one), several), "log-odds") for one in estimates]
     return figure(
-        "best_worst_pairs", "Difference of strengths of x and y", rows,
+        "best_worst_pairs",
+        "Difference of strengths of x and y",
+        rows,
         description="Above 0 the first named of a pair is judged better. Lines are confidence intervals over annotators.",
-        axis="log-odds", reference=0.0,
-    )  # fmt: skip
+        axis="log-odds",
+        reference=0.0,
+    )
 
 
 def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks: "RankSets", title: str) -> Table:
@@ -253,10 +298,16 @@ def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks:
         high, low = may.get(one.settings["system"], (None, None))
         rows.append(
             {
-                "system": one.settings["system"], "strength": one.estimate, "interval": ends(one), "highest": high, "lowest": low,
-                "n": one.n, "answers": one.n_rows, "reason": "; ".join(filter(None, [one.reason, ranks.reason])),
+                "system": one.settings["system"],
+                "strength": one.estimate,
+                "interval": ends(one),
+                "highest": high,
+                "lowest": low,
+                "n": one.n,
+                "answers": one.n_rows,
+                "reason": "; ".join(filter(None, [one.reason, ranks.reason])),
             }
-        )  # fmt: skip
+        )
     joint = pvalue(together)
     said = (
         f"The joint test that all are equal: p = {joint:.3f}."
@@ -264,38 +315,59 @@ def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks:
         else f"No joint test: {together.reason}."
     )
     return table(
-        "best_worst_systems", f"Systems by strength ({title})",
+        "best_worst_systems",
+        f"Systems by strength ({title})",
         "system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
         "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
-        rows, "first", f"Strengths have the sum 0. The ranks that systems may have hold together at the stated level. {said}",
-    )  # fmt: skip
+        rows,
+        "first",
+        f"Strengths have the sum 0. The ranks that systems may have hold together at the stated level. {said}",
+    )
 
 
 def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
     return figure(
-        "best_worst_systems", f"Strength of each system ({title})", [point(one, one.settings["system"], "strength") for one in strengths],
-        description="Lines are confidence intervals over annotators.", axis="strength, log-odds", reference=0.0,
-    )  # fmt: skip
+        "best_worst_systems",
+        f"Strength of each system ({title})",
+        [point(one, one.settings["system"], "strength") for one in strengths],
+        description="Lines are confidence intervals over annotators.",
+        axis="strength, log-odds",
+        reference=0.0,
+    )
 
 
 def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: str) -> Table:
     rows = [
         {
-            "system": one.settings["system"], "shown": one.detail["n_shown"], "best": one.detail["n_best"], "worst": one.detail["n_worst"],
-            "score": one.estimate, "interval": ends(one), "n": one.n, "reason": one.reason,
+            "system": one.settings["system"],
+            "shown": one.detail["n_shown"],
+            "best": one.detail["n_best"],
+            "worst": one.detail["n_worst"],
+            "score": one.estimate,
+            "interval": ends(one),
+            "n": one.n,
+            "reason": one.reason,
         }
         for one in sorted(scores, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"]))
-    ]  # fmt: skip
+    ]
     return table(
-        "best_worst_counts", f"How often each was the best and the worst ({title})",
+        "best_worst_counts",
+        f"How often each was the best and the worst ({title})",
         "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
         "n|n annotators|integer; reason|Undefined because|text",
-        rows, "first", f"The score is (best − worst) / shown, from −1 to 1; {counts.n_rows} answers of {counts.n_clusters} annotators.",
-    )  # fmt: skip
+        rows,
+        "first",
+        f"The score is (best − worst) / shown, from −1 to 1; {counts.n_rows} answers of {counts.n_clusters} annotators.",
+    )
 
 
 def _counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
     return figure(
-        "best_worst_counts", f"MaxDiff score of each system ({title})", [point(one, one.settings["system"], "score") for one in scores],
-        description="(Best − worst) / shown. Lines are confidence intervals over annotators.", axis="score", reference=0.0, limits=[-1, 1],
-    )  # fmt: skip
+        "best_worst_counts",
+        f"MaxDiff score of each system ({title})",
+        [point(one, one.settings["system"], "score") for one in scores],
+        description="(Best − worst) / shown. Lines are confidence intervals over annotators.",
+        axis="score",
+        reference=0.0,
+        limits=[-1, 1],
+    )

@@ -71,12 +71,14 @@ def _by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
 
 def _methods(groups: dict[str, list[dict[str, Any]]]) -> Table:
     return table(
-        "methods", "Every method",
+        "methods",
+        "Every method",
         "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
         "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
-        [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows], "more",
+        [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows],
+        "more",
         "p is adjusted within its family for the first method of each kind, and as it is for the others.",
-    )  # fmt: skip
+    )
 
 
 def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
@@ -93,11 +95,14 @@ def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
         for contrast, mine in groups.items()
     ]
     return table(
-        "agreement", "Do the methods agree?",
+        "agreement",
+        "Do the methods agree?",
         "contrast|Comparison|text; first|Estimate of the first|number; same|Methods of the same direction|integer; of|of|integer; "
         "undefined|Without a direction|integer; other|The other direction|text",
-        rows, "sure", "No p-value follows from this count. Each method stands under “Every method”.",
-    )  # fmt: skip
+        rows,
+        "sure",
+        "No p-value follows from this count. Each method stands under “Every method”.",
+    )
 
 
 def _rows(one: "Estimate") -> list[dict[str, Any]]:
@@ -113,6 +118,13 @@ def _method(analysis: str) -> tuple[str, float]:
 def _row(one: "Estimate", name: str, null: float) -> dict[str, Any]:
     value = one.estimate
     return {
-        "method": name, "estimate": value, "interval": ends(one), "level": apa.level_of(one), "p": pvalue(one), "n": one.n,
-        "unit": one.unit, "side": "" if value is None or value == null else (">" if value > null else "<"), "reason": one.reason,
-    }  # fmt: skip
+        "method": name,
+        "estimate": value,
+        "interval": ends(one),
+        "level": apa.level_of(one),
+        "p": pvalue(one),
+        "n": one.n,
+        "unit": one.unit,
+        "side": "" if value is None or value == null else (">" if value > null else "<"),
+        "reason": one.reason,
+    }

@@ -58,19 +58,40 @@ class RelativeAnalysis(ProtocolAnalysis):
         paper = _judged([(one.comparison, _paper(one, context)) for one in found], "paper", context)
         checks = [_checks(one, context) for one in found]
         blocks = [
-            Block("relative.score", "Points toward x", "recommended", estimates=scores, figures=_figures(found, scores),
-                  conclusions=concluded(scores, _wording({one.comparison.key: one.half for one in found}), 0.0),
-                  tables=_tables(found, scores, above, paper, checks),
-                  note="Annotators are clusters. Takes the points to be equally far apart."),
-            Block("relative.superiority", "Probability of being judged better", "recommended", estimates=above,
-                  note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts."),
-            Block("relative.score", "Points toward x, as if answers were independent", "paper", estimates=paper,
-                  note="Student's t over answers, after all primary rules: too narrow where annotators differ."),
-        ]  # fmt: skip
+            Block(
+                "relative.score",
+                "Points toward x",
+                "recommended",
+                estimates=scores,
+                figures=_figures(found, scores),
+                conclusions=concluded(scores, _wording({one.comparison.key: one.half for one in found}), 0.0),
+                tables=_tables(found, scores, above, paper, checks),
+                note="Annotators are clusters. Takes the points to be equally far apart.",
+            ),
+            Block(
+                "relative.superiority",
+                "Probability of being judged better",
+                "recommended",
+                estimates=above,
+                note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts.",
+            ),
+            Block(
+                "relative.score",
+                "Points toward x, as if answers were independent",
+                "paper",
+                estimates=paper,
+                note="Student's t over answers, after all primary rules: too narrow where annotators differ.",
+            ),
+        ]
         blocks += [
-            Block("relative.checks", f"Side, agreement and ties ({one.comparison.key})", "recommended", estimates=tuple(mine.values()))
+            Block(
+                "relative.checks",
+                f"Side, agreement and ties ({one.comparison.key})",
+                "recommended",
+                estimates=tuple(mine.values()),
+            )
             for one, mine in zip(found, checks, strict=True)
-        ]  # fmt: skip
+        ]
         return [block for block in blocks if block.estimates]
 
 
@@ -138,10 +159,13 @@ def _wording(half_of: Mapping[str, float]) -> Callable[["Estimate"], Wording]:
         x, y, about = sides_of(one)
         half = half_of[contrast_of(one)["key"]]
         return Wording(
-            more=f"{x} was judged better than {y}{about}.", less=f"{y} was judged better than {x}{about}.",
-            same=f"{x} and {y} are indistinguishable{about}", open=f"It remains open whether {x} or {y} is judged better{about}.",
-            before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is", symbol=f"points toward {x}",
-        )  # fmt: skip
+            more=f"{x} was judged better than {y}{about}.",
+            less=f"{y} was judged better than {x}{about}.",
+            same=f"{x} and {y} are indistinguishable{about}",
+            open=f"It remains open whether {x} or {y} is judged better{about}.",
+            before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",
+            symbol=f"points toward {x}",
+        )
 
     return wording
 
@@ -152,9 +176,14 @@ def _superiority(one: Compared, context: Context) -> "Estimate":
     score, people = one.columns
     zero = score * 0.0
     above = ratings.superiority(
-        score, zero, people, level=context.level, resamples=context.resamples, analysis="relative.superiority",
+        score,
+        zero,
+        people,
+        level=context.level,
+        resamples=context.resamples,
+        analysis="relative.superiority",
         rng=context.rng("superiority", one.comparison.key),
-    )  # fmt: skip
+    )
     return replace(
         above,
         estimand="probability that x is judged better, the same counting half",
@@ -166,9 +195,15 @@ def _paper(one: Compared, context: Context) -> "Estimate":
     from analysis.stats import basic
 
     return basic.one_sample(
-        one.paper["score"].to_numpy(float), null=0.0, level=context.level, bounds=(-one.half, one.half), mode="paper",
-        analysis="relative.score.answers", estimand="mean points toward x over answers", unit="answer",
-    )  # fmt: skip
+        one.paper["score"].to_numpy(float),
+        null=0.0,
+        level=context.level,
+        bounds=(-one.half, one.half),
+        mode="paper",
+        analysis="relative.score.answers",
+        estimand="mean points toward x over answers",
+        unit="answer",
+    )
 
 
 def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
@@ -180,7 +215,11 @@ def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
         return {}
     found = {
         "ties": clusters.clustered_mean(
-            (score == 0).astype(float), people, level=context.level, bounds=(0.0, 1.0), analysis="relative.ties",
+            (score == 0).astype(float),
+            people,
+            level=context.level,
+            bounds=(0.0, 1.0),
+            analysis="relative.ties",
             estimand="share of answers “the same”",
         ),
         "side": replace(
@@ -189,13 +228,18 @@ def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
             ),
             estimand="points toward whatever stood first",
         ),
-    }  # fmt: skip
+    }
     shared = one.kept[one.kept.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
         counts, points = agreement.count_table(shared["item"].to_numpy(object), shared["score"].to_numpy(float))
         found["alpha"] = agreement.krippendorff_alpha(
-            counts, points, level=context.level, rng=context.rng("alpha", one.comparison.key), level_of_measurement="ordinal", unit="item"
-        )  # fmt: skip
+            counts,
+            points,
+            level=context.level,
+            rng=context.rng("alpha", one.comparison.key),
+            level_of_measurement="ordinal",
+            unit="item",
+        )
     return {name: one.comparison.named(estimate, SCORE) for name, estimate in found.items()}
 
 
@@ -205,38 +249,51 @@ def _tables(found, scores, above, paper, checks) -> list[Table]:
     for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
         ties, side = mine.get("ties"), mine.get("side")
         who = {
-            "x": one.comparison.x, "y": one.comparison.y, "role": role(one.comparison.as_dict()),
+            "x": one.comparison.x,
+            "y": one.comparison.y,
+            "role": role(one.comparison.as_dict()),
             "question": one.comparison.criterion or one.comparison.question,
             "section": one.comparison.section if several else None,
-        }  # fmt: skip
+        }
         rows.append(
             {
-                **who, **_cells("score", score), **_cells("above", chance), "ties": ties and ties.estimate, "n": score.n,
-                "n_rows": len(one.kept), "reason": score.reason,
+                **who,
+                **_cells("score", score),
+                **_cells("above", chance),
+                "ties": ties and ties.estimate,
+                "n": score.n,
+                "n_rows": len(one.kept),
+                "reason": score.reason,
             }
-        )  # fmt: skip
+        )
         more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
     who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
         table(
-            "relative", "How much better x was judged than y",
-            who + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
+            "relative",
+            "How much better x was judged than y",
+            who
+            + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
             "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
             "reason|Undefined because|text",
-            rows, "first",
+            rows,
+            "first",
             "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
             "adjusted within each planned family and within all pairs that were not planned.",
         ),
         table(
-            "relative_checks", "Did the side matter, and what if answers were independent?",
-            who + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
+            "relative_checks",
+            "Did the side matter, and what if answers were independent?",
+            who
+            + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
             "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
             "paper_n|n answers|integer",
-            more, "sure",
+            more,
+            "sure",
             "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
             "independent, which they are not.",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
@@ -258,10 +315,15 @@ def _figures(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[Fi
     half = max(one.half for one in found)
     return [
         figure(
-            "relative", "How much better x was judged than y", rows,
-            description="Means of points toward x with intervals over annotators; 0 is the same.", axis="points toward x", reference=0.0, limits=[-half, half],
+            "relative",
+            "How much better x was judged than y",
+            rows,
+            description="Means of points toward x with intervals over annotators; 0 is the same.",
+            axis="points toward x",
+            reference=0.0,
+            limits=[-half, half],
         )
-    ]  # fmt: skip
+    ]
 
 
 def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, context: Context):

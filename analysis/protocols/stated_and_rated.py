@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 WHO = "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; expected|Expected|text; "
 WAYS = (
-    ("recovered", "p_xy", "stated chances (recommended)"), ("paper_recovered", "paper", "stated chances (as in the paper)"),
-    ("above_recovered", "above", "ratings (rated higher)"), ("delta_recovered", "delta", "ratings (difference, as in the paper)"),
-)  # fmt: skip
+    ("recovered", "p_xy", "stated chances (recommended)"),
+    ("paper_recovered", "paper", "stated chances (as in the paper)"),
+    ("above_recovered", "above", "ratings (rated higher)"),
+    ("delta_recovered", "delta", "ratings (difference, as in the paper)"),
+)
 
 
 def overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
@@ -59,52 +61,70 @@ def _rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def _row(
-    contrast: Mapping[str, Any], stated: "Estimate | None", stated_paper: "Estimate | None", above: "Estimate | None",
+    contrast: Mapping[str, Any],
+    stated: "Estimate | None",
+    stated_paper: "Estimate | None",
+    above: "Estimate | None",
     differences: Mapping[str, "Estimate"],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     delta = differences.get(contrast_of(above)["key"]) if above else None
     expected = contrast.get("expected", "")
     found = found_direction(stated, 0.5)
     reasons = {one.reason for one in (stated, above) if one and one.reason}
     return {
-        "x": contrast["x"], "y": contrast["y"], "criterion": contrast["criterion"], "section": contrast["section"],
-        "expected": EXPECTED_WORDS[expected], "found": {"?": "open"}.get(found) or EXPECTED_WORDS[found],
-        "recovered": recovered(expected, found), **filled_cells("p_xy", stated), "n": stated.n if stated else None,
-        **filled_cells("paper", stated_paper), "paper_n": stated_paper.n if stated_paper else None,
+        "x": contrast["x"],
+        "y": contrast["y"],
+        "criterion": contrast["criterion"],
+        "section": contrast["section"],
+        "expected": EXPECTED_WORDS[expected],
+        "found": {"?": "open"}.get(found) or EXPECTED_WORDS[found],
+        "recovered": recovered(expected, found),
+        **filled_cells("p_xy", stated),
+        "n": stated.n if stated else None,
+        **filled_cells("paper", stated_paper),
+        "paper_n": stated_paper.n if stated_paper else None,
         "paper_recovered": recovered(expected, found_direction(stated_paper, 0.5, True)),
-        **filled_cells("delta", delta), "scored": scored_in(delta), "delta_n": delta.n if delta else None,
+        **filled_cells("delta", delta),
+        "scored": scored_in(delta),
+        "delta_n": delta.n if delta else None,
         "delta_recovered": recovered(expected, found_direction(delta, 0.0, True)),
-        **filled_cells("above", above), "above_n": above.n if above else None,
+        **filled_cells("above", above),
+        "above_n": above.n if above else None,
         "above_recovered": recovered(expected, found_direction(above, 0.5)),
         "reason": "; ".join(sorted(reasons)),
-    }  # fmt: skip
+    }
 
 
 def _tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[Table]:
     thresholds = ", ".join(f"{'*' * n} p < {level}" for n, level in enumerate(_thresholds(scheme), 1))
     stars = f"Stars on adjusted p: {thresholds} (scheme {scheme})."
     first = table(
-        "table1", "What was expected and what was found",
+        "table1",
+        "What was expected and what was found",
         WHO + "p_xy|P[x > y]|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; p_xy_stars|Stars|text; "
         "n|n annotators|integer; recovered|As expected?|text; delta|Rating Δ|points; scored|Δ in|text; delta_pvalue|adj. p, Δ|p; "
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}",
-    )  # fmt: skip
+    )
     both = table(
-        "ways_of_counting", "Recommended, and as in the paper",
-        WHO + "p_xy|P[x > y], recommended|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; n|n annotators|integer; "
+        "ways_of_counting",
+        "Recommended, and as in the paper",
+        WHO
+        + "p_xy|P[x > y], recommended|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; n|n annotators|integer; "
         "found|Found|text; recovered|As expected?|text; "
         "paper|P[x > y], paper|probability; paper_interval|95% CI, paper|interval; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
         "paper_n|n, paper|integer; paper_recovered|As expected? (paper)|text; "
         "above|P(rated higher), recommended|probability; above_interval|95% CI, rated higher|interval; above_pvalue|adj. p, rated higher|p; "
         "above_n|n, rated higher|integer; above_recovered|As expected? (rated higher)|text; delta|Rating Δ, paper|points; scored|Δ in|text; "
         "delta_pvalue|adj. p, Δ|p; delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text",
-        rows, "first",
+        rows,
+        "first",
         "They differ because the paper takes one order of naming, leaves people out by rules that look at answers, and counts no star as "
         "x ~ y. The recommended columns combine both orders, pass over such rules, and call x ~ y only what lies within the margin; "
         f"the rest is open. {stars}",
-    )  # fmt: skip
+    )
     return [first, both]
 
 
@@ -151,9 +171,12 @@ def _batches(estimates: Sequence["Estimate"]) -> Table:
         if parts := one.detail.get("batches"):
             rows.append(
                 {
-                    "where": label(one, True), "what": "share of the variance that lies between batches (ICC)", "estimate": parts.icc,
-                    "n": parts.n_clusters, "unit": "batch",
+                    "where": label(one, True),
+                    "what": "share of the variance that lies between batches (ICC)",
+                    "estimate": parts.icc,
+                    "n": parts.n_clusters,
+                    "unit": "batch",
                     "reason": "" if parts.icc is not None else "each batch was answered once, or nothing varies",
                 }
-            )  # fmt: skip
+            )
     return reliability(rows)

@@ -45,9 +45,14 @@ def attrition(
     ):
         of_arm = [people["arm"] == arm for arm in arms]
         lost = differential_attrition(
-            [int(mine.sum()) for mine in of_arm], [int((mine & is_lost).sum()) for mine in of_arm], arms,
-            level=level, resamples=resamples, rng=rng, unit="assignment",
-        )  # fmt: skip
+            [int(mine.sum()) for mine in of_arm],
+            [int((mine & is_lost).sum()) for mine in of_arm],
+            arms,
+            level=level,
+            resamples=resamples,
+            rng=rng,
+            unit="assignment",
+        )
         found.append((reason, lost))
         lines += [
             replace(one, settings={**one.settings, "lost": reason})
@@ -65,19 +70,27 @@ def _table(found: Sequence[tuple[str, "Attrition"]]) -> Table:
             other = differences.get(one.settings["condition"])
             rows.append(
                 {
-                    "lost": reason, "arm": one.settings["condition"], "n": one.n, "n_lost": one.detail.get("successes", 0),
-                    "share": one.estimate, "interval": ends(one), "difference": other and other.estimate,
-                    "difference_interval": ends(other), "p": pvalue(other), "reason": one.reason or (other.reason if other else ""),
+                    "lost": reason,
+                    "arm": one.settings["condition"],
+                    "n": one.n,
+                    "n_lost": one.detail.get("successes", 0),
+                    "share": one.estimate,
+                    "interval": ends(one),
+                    "difference": other and other.estimate,
+                    "difference_interval": ends(other),
+                    "p": pvalue(other),
+                    "reason": one.reason or (other.reason if other else ""),
                 }
-            )  # fmt: skip
+            )
     tests = [f"{reason}: {apa.tested(lost.test.test)}" for reason, lost in found if lost.test.test]
     return table(
-        "attrition", "Who was lost, by arm",
+        "attrition",
+        "Who was lost, by arm",
         "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|fine_percent; interval|95% CI|fine_interval; "
         "difference|Difference from the first arm|fine_percent; difference_interval|95% CI, difference|fine_interval; p|adj. p|p; "
         "reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Where arms lose different people, those who remain are no longer alike, whatever drew them. Who found no place or was screened out did "
-        "not begin."
-        + (f" Test that all arms lose the same share: {'; '.join(tests)}." if tests else ""),
-    )  # fmt: skip
+        "not begin." + (f" Test that all arms lose the same share: {'; '.join(tests)}." if tests else ""),
+    )

@@ -73,16 +73,31 @@ def build_report(
         "code_version": code_version(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
         "data": {
-            "responses_n": len(data.responses), "sha256": data.data_sha256, "n_withdrawn": data.n_withdrawn, "sources": data.sources,
-            "codings_n": data.codings[1], "codings_sha256": data.codings[0] if data.codings[1] else "",
+            "responses_n": len(data.responses),
+            "sha256": data.data_sha256,
+            "n_withdrawn": data.n_withdrawn,
+            "sources": data.sources,
+            "codings_n": data.codings[1],
+            "codings_sha256": data.codings[0] if data.codings[1] else "",
         },
         "design": {"versions": data.versions, "mismatch": data.mismatch, "now_sha256": data.design_now},
         "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
         "confirmatory": _confirmatory(data, made),
-        "n": {"arrived": flow["arrived"], "submitted": flow["submitted"], "kept": len(data.kept), "kept_paper": flow["kept"]},
+        "n": {
+            "arrived": flow["arrived"],
+            "submitted": flow["submitted"],
+            "kept": len(data.kept),
+            "kept_paper": flow["kept"],
+        },
         "flow": flow,
         "sections": [
-            {"position": s.position, "protocol": s.protocol, "purpose": s.purpose, "m": s.m, "questions": s.questions.count()}
+            {
+                "position": s.position,
+                "protocol": s.protocol,
+                "purpose": s.purpose,
+                "m": s.m,
+                "questions": s.questions.count(),
+            }
             for s in data.sections
         ],
         "families": _families(blocks),
@@ -93,7 +108,7 @@ def build_report(
         "conclusions": sentences.conclusions(blocks),
         "no_conclusion": "",
         "summary": overview.summary,
-    }  # fmt: skip
+    }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
         result["no_conclusion"] = inconclusive.why(

@@ -87,20 +87,27 @@ def _label_table(sample: Sample, estimates: Sequence[Any], title: str) -> Table:
         label = names.get(one.settings.get("label", ""))
         rows.append(
             {
-                "label": label.name if label else "all labels together (α, MASI)", "category": label.category if label else "",
-                "estimate": one.estimate, "interval": ends(one),
-                "agreement": one.detail.get("percent_agreement") if label else None, "prevalence": one.detail.get("prevalence"),
-                "positive": one.detail.get("positive_agreement"), "n": one.n, "reason": one.reason,
+                "label": label.name if label else "all labels together (α, MASI)",
+                "category": label.category if label else "",
+                "estimate": one.estimate,
+                "interval": ends(one),
+                "agreement": one.detail.get("percent_agreement") if label else None,
+                "prevalence": one.detail.get("prevalence"),
+                "positive": one.detail.get("positive_agreement"),
+                "n": one.n,
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        f"coding_agreement_{sample.number}", title,
+        f"coding_agreement_{sample.number}",
+        title,
         "label|Label|text; category|Category|text; estimate|Cohen's κ|number; interval|95% CI|wide_interval; "
         "agreement|Agreement|percent; prevalence|Given to|percent; positive|Given again by the other|percent; n|n items|integer; "
         "reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         f"{_coded_words(sample)}“No label applies” is an answer, “not coded” is none. Agreement is that of the two by themselves.",
-    )  # fmt: skip
+    )
 
 
 def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
@@ -148,14 +155,20 @@ def _explanations(sample: Sample, level: float, resamples: int, seed: str) -> li
     tables = [_category_table(sample, shares, undecided), *_difference_tables(sample, differences)]
     return [
         Block(
-            "coding.agreement", f"Agreement of coders, sample {sample.number}", "recommended", estimates=tuple(agreement),
+            "coding.agreement",
+            f"Agreement of coders, sample {sample.number}",
+            "recommended",
+            estimates=tuple(agreement),
             tables=[_label_table(sample, agreement, f"Explanations: agreement by label (sample {sample.number})")],
         ),
         Block(
-            "coding.categories", f"What explanations speak of, sample {sample.number}", "recommended",
-            estimates=(*(one for found in shares.values() for one in found), *differences), tables=tables,
+            "coding.categories",
+            f"What explanations speak of, sample {sample.number}",
+            "recommended",
+            estimates=(*(one for found in shares.values() for one in found), *differences),
+            tables=tables,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecided: int) -> Table:
@@ -173,12 +186,14 @@ def _category_table(sample: Sample, shares: Mapping[str, Sequence[Any]], undecid
     heads += columns("n|n comments|integer; labels|Labels|integer; reason|Undefined because|text")
     waiting = f" {_waiting(undecided)}".rstrip()
     return table(
-        f"coding_categories_{sample.number}", f"What explanations speak of, by training (sample {sample.number})",
+        f"coding_categories_{sample.number}",
+        f"What explanations speak of, by training (sample {sample.number})",
         heads,
-        rows, "sure",
+        rows,
+        "sure",
         f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coded_words(sample)}"
         f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
-    )  # fmt: skip
+    )
 
 
 def _waiting(n: int) -> str:
@@ -190,21 +205,28 @@ def _waiting(n: int) -> str:
 def _difference_tables(sample: Sample, differences: Sequence[Any]) -> list[Table]:
     rows = [
         {
-            "condition": f"{one.settings['condition']} less {one.settings['reference']}", "category": one.settings["category"],
-            "estimate": one.estimate, "interval": ends(one), "n": one.n,
+            "condition": f"{one.settings['condition']} less {one.settings['reference']}",
+            "category": one.settings["category"],
+            "estimate": one.estimate,
+            "interval": ends(one),
+            "n": one.n,
             "reason": one.reason,
         }
         for one in differences
-    ]  # fmt: skip
+    ]
     if not rows:
         return []
-    return [table(
-        f"coding_differences_{sample.number}", f"What training changes in explanations (sample {sample.number})",
-        "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
-        "n|n comments|integer; reason|Undefined because|text",
-        rows, "sure",
-        "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
-    )]  # fmt: skip
+    return [
+        table(
+            f"coding_differences_{sample.number}",
+            f"What training changes in explanations (sample {sample.number})",
+            "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
+            "n|n comments|integer; reason|Undefined because|text",
+            rows,
+            "sure",
+            "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
+        )
+    ]
 
 
 def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list[Block]:
@@ -246,17 +268,29 @@ def _rejections(sample: Sample, level: float, resamples: int, seed: str) -> list
         }
     )  # fmt: skip
     by_condition = table(
-        f"coding_refused_{sample.number}", f"Work that reviewers refuse, by training (sample {sample.number})",
+        f"coding_refused_{sample.number}",
+        f"Work that reviewers refuse, by training (sample {sample.number})",
         "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         f"{_coded_words(sample)}{_waiting(undecided)}Reviewers do not know the condition, who wrote a text, or what was right.",
-    )  # fmt: skip
+    )
     return [
-        Block("coding.agreement", f"Agreement of reviewers, sample {sample.number}", "recommended",
-              estimates=tuple(estimates), tables=[labels]),
-        Block("coding.refused", f"Work refused, sample {sample.number}", "recommended",
-              estimates=tuple(shares), tables=[by_condition, _hint_table(sample)]),
-    ]  # fmt: skip
+        Block(
+            "coding.agreement",
+            f"Agreement of reviewers, sample {sample.number}",
+            "recommended",
+            estimates=tuple(estimates),
+            tables=[labels],
+        ),
+        Block(
+            "coding.refused",
+            f"Work refused, sample {sample.number}",
+            "recommended",
+            estimates=tuple(shares),
+            tables=[by_condition, _hint_table(sample)],
+        ),
+    ]
 
 
 def _hint_table(sample: Sample) -> Table:
@@ -274,8 +308,10 @@ def _hint_table(sample: Sample) -> Table:
             }
         )
     return table(
-        f"coding_hints_{sample.number}", f"What a program noticed, and what reviewers said (sample {sample.number})",
+        f"coding_hints_{sample.number}",
+        f"What a program noticed, and what reviewers said (sample {sample.number})",
         "hint|Noticed|text; n|n annotators|integer; refused|Of them refused|integer; share|Share|percent",
-        rows, "more",
+        rows,
+        "more",
         "Reviewers saw these flags. A flag refuses nobody.",
-    )  # fmt: skip
+    )

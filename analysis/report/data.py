@@ -98,33 +98,53 @@ def read_data(study: Study, origins: list[str]) -> Data:
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
-            "version": design.version, "sha256": design.sha256, "at": design.at.isoformat(), "reason": design.reason,
+            "version": design.version,
+            "sha256": design.sha256,
+            "at": design.at.isoformat(),
+            "reason": design.reason,
             "assignments": counts.get(design.version, 0),
         }
         for design in study.designs.order_by("version")
-    ]  # fmt: skip
+    ]
     return Data(
-        study, responses, assignments, apply_rules(study, material_of(study, responses, assignments)), sections,
-        versions, mismatch(study), sha256_of(canonical(design_of(study))), data_sha256(responses), read_samples(study, origins),
-        sources_of(study) if Assignment.Origin.IMPORTED in origins else [], codings_sha256(Selection(study, tuple(origins))),
-        _retired(study), [*given.problems, *seats.problems], given.n_problems + seats.n_problems, seats.n_withdrawn,
+        study,
+        responses,
+        assignments,
+        apply_rules(study, material_of(study, responses, assignments)),
+        sections,
+        versions,
+        mismatch(study),
+        sha256_of(canonical(design_of(study))),
+        data_sha256(responses),
+        read_samples(study, origins),
+        sources_of(study) if Assignment.Origin.IMPORTED in origins else [],
+        codings_sha256(Selection(study, tuple(origins))),
+        _retired(study),
+        [*given.problems, *seats.problems],
+        given.n_problems + seats.n_problems,
+        seats.n_withdrawn,
         claims_of(study, origins) if reads_claims else None,
-    )  # fmt: skip
+    )
 
 
 def sources_of(study: Study) -> list[dict[str, Any]]:
     """The files from which answers were imported, each with its hash and the number of assignments that it brought."""
     rows = (
-        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None).order_by("source")
-        .values_list("source__code", "source__arguments", "source__result", "source__created_at").annotate(n=Count("pk"))
-    )  # fmt: skip
+        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)
+        .order_by("source")
+        .values_list("source__code", "source__arguments", "source__result", "source__created_at")
+        .annotate(n=Count("pk"))
+    )
     return [
         {
-            "job": str(code), "filename": (arguments or {}).get("filename", ""), "at": at.isoformat() if at else "", "assignments": n,
+            "job": str(code),
+            "filename": (arguments or {}).get("filename", ""),
+            "at": at.isoformat() if at else "",
+            "assignments": n,
             "sha256": (arguments or {}).get("sha256") or (result or {}).get("sha256") or "",
         }
         for code, arguments, result, at, n in rows
-    ]  # fmt: skip
+    ]
 
 
 def _retired(study: Study) -> frozenset[str]:

@@ -38,13 +38,15 @@ def rules(flow: Mapping[str, Any]) -> Table:
         for step in flow["rules"]
     ]
     return table(
-        "rules", "Who was left out by which rule",
+        "rules",
+        "Who was left out by which rule",
         "label|Rule|text; role|Role|text; settings|Settings|text; blind|Looks at outcomes|text; recommended|Applied to recommended|text; "
         "n_in|Before|integer; n_flagged|Found|integer; n_unknown|Unknown|integer; n_excluded|Left out|integer; n_out|After|integer; problem|Problem|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Found counts everybody whom the rule finds, left out those whom no rule above had left out. Unknown never excludes. "
         "A rule that looks at outcomes is applied to the paper's estimates alone.",
-    )  # fmt: skip
+    )
 
 
 def _setting(value: Any) -> str:
@@ -88,10 +90,15 @@ def answers(data: Data) -> Table:
         is_given = mine["value"].notna() | (mine["choice"] != "") | mine["chosen_system"].notna() | (mine["text"] != "")
         found.append(
             {
-                "section": int(section), "question": question, "assignments": int(mine["assignment"].nunique()), "rows": len(mine),
-                "given": int(is_given.sum()), "skipped": int((mine["skip_reason"] != "").sum()), "erased": int(mine["is_erased"].sum()),
+                "section": int(section),
+                "question": question,
+                "assignments": int(mine["assignment"].nunique()),
+                "rows": len(mine),
+                "given": int(is_given.sum()),
+                "skipped": int((mine["skip_reason"] != "").sum()),
+                "erased": int(mine["is_erased"].sum()),
             }
-        )  # fmt: skip
+        )
     columns = (
         "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
         "skipped|Skipped|integer; erased|Erased|integer"
@@ -129,12 +136,16 @@ def warnings(blocks: Iterable[Block]) -> Table:
                     found.setdefault(key, {}).setdefault(about, {})[one.analysis] = None
     rows = [
         {
-            "code": code, "severity": severity, "detail": detail, "mode": mode, "n": sum(map(len, mine.values())),
+            "code": code,
+            "severity": severity,
+            "detail": detail,
+            "mode": mode,
+            "n": sum(map(len, mine.values())),
             "about": _listed(mine, None if severity == "block" else FEW),
             "analysis": _listed(dict.fromkeys(name for names in mine.values() for name in names), None),
         }
         for (code, severity, detail, mode), mine in found.items()
-    ]  # fmt: skip
+    ]
     columns = (
         "code|Warning|text; severity|Severity|text; detail|Detail|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
         "mode|Mode|text"
@@ -156,27 +167,46 @@ def _short(value: Any) -> str:
 def everything(blocks: Sequence[Block]) -> Table:
     """Every number of the report in one table, with its unit, n and status: the last word for who wants to check."""
     rows = [
-        _line(block, estimate, one) for block in blocks for estimate in block.estimates for one in (estimate, *estimate.sensitivity)
-    ]  # fmt: skip
+        _line(block, estimate, one)
+        for block in blocks
+        for estimate in block.estimates
+        for one in (estimate, *estimate.sensitivity)
+    ]
     return table(
-        "estimates", "Every number",
+        "estimates",
+        "Every number",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
         "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
         "family_size|Tests in it|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Because|text",
-        rows, "more",
-    )  # fmt: skip
+        rows,
+        "more",
+    )
 
 
 def _line(block: Block, estimate: "Estimate", one: "Estimate") -> dict[str, Any]:
     """``one``: the estimate itself, or one of those beside it."""
     contrast, test = contrast_of(estimate), one.test
     return {
-        "mode": block.mode, "analysis": one.analysis,
+        "mode": block.mode,
+        "analysis": one.analysis,
         "about": label(estimate, True) if contrast else estimate.settings.get("system", ""),
-        "estimand": one.estimand, "unit": one.unit, "n": one.n, "n_rows": one.n_rows, "estimate": one.estimate,
-        "interval": ends(one), "level": apa.level_of(one), "method": one.interval.method if one.interval else "",
-        "test": test.name if test else "", "statistic": test and test.statistic, "df": test and test.df, "p": test and test.pvalue,
-        "p_adjusted": test and test.pvalue_adjusted, "family": (test and test.family) or "", "family_size": test and test.family_size,
-        "effect": one.effect and one.effect.value, "status": one.status, "reason": one.reason,
+        "estimand": one.estimand,
+        "unit": one.unit,
+        "n": one.n,
+        "n_rows": one.n_rows,
+        "estimate": one.estimate,
+        "interval": ends(one),
+        "level": apa.level_of(one),
+        "method": one.interval.method if one.interval else "",
+        "test": test.name if test else "",
+        "statistic": test and test.statistic,
+        "df": test and test.df,
+        "p": test and test.pvalue,
+        "p_adjusted": test and test.pvalue_adjusted,
+        "family": (test and test.family) or "",
+        "family_size": test and test.family_size,
+        "effect": one.effect and one.effect.value,
+        "status": one.status,
+        "reason": one.reason,
         "role": contrast.get("role", "") if one is estimate else "sensitivity",
-    }  # fmt: skip
+    }

@@ -41,12 +41,17 @@ def newest_blocks(whole: Sequence[Block], newest: Sequence[Block]) -> list[Block
         )
         found.append(
             replace(
-                mine, analysis=NAME, estimand=f"{mine.estimand}, from those who answered the newest version of the design",
-                test=None, effect=None, sensitivity=(), warnings=(),
+                mine,
+                analysis=NAME,
+                estimand=f"{mine.estimand}, from those who answered the newest version of the design",
+                test=None,
+                effect=None,
+                sensitivity=(),
+                warnings=(),
                 settings={"contrast": contrast_of(before), "symbol": one.wording.symbol},
                 detail={"all_versions": {"estimate": before.estimate, "n": before.n}},
             )
-        )  # fmt: skip
+        )
     if not found:
         return []
     note = "Set beside the whole, not judged: no tests."
@@ -66,15 +71,23 @@ def _table(found: Iterable["Estimate"]) -> Table:
     """Each planned comparison from all versions and from the newest alone."""
     rows = [
         {
-            "contrast": label(one, True), "what": one.settings["symbol"], "all": one.detail["all_versions"]["estimate"],
-            "all_n": one.detail["all_versions"]["n"], "newest": one.estimate, "interval": ends(one), "n": one.n, "unit": one.unit,
+            "contrast": label(one, True),
+            "what": one.settings["symbol"],
+            "all": one.detail["all_versions"]["estimate"],
+            "all_n": one.detail["all_versions"]["n"],
+            "newest": one.estimate,
+            "interval": ends(one),
+            "n": one.n,
+            "unit": one.unit,
             "reason": one.reason,
         }
         for one in found
-    ]  # fmt: skip
+    ]
     return table(
-        "versions", TITLE,
+        "versions",
+        TITLE,
         "contrast|Comparison|text; what|What|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version alone|fine_number; "
         "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text",
-        rows, "sure",
-    )  # fmt: skip
+        rows,
+        "sure",
+    )

@@ -88,9 +88,15 @@ def _drawn(figure: Mapping[str, Any]):
             )
         if figure.get("kind") != "bars" or row["series"] != series[0]:
             axes.plot(
-            [row["estimate"]], [place], marker=style["marker"], markersize=6, color=style["color"], linestyle="none",
-            markerfacecolor=style["color"] if style["fill"] else "white", markeredgewidth=1.4,
-        )  # fmt: skip
+                [row["estimate"]],
+                [place],
+                marker=style["marker"],
+                markersize=6,
+                color=style["color"],
+                linestyle="none",
+                markerfacecolor=style["color"] if style["fill"] else "white",
+                markeredgewidth=1.4,
+            )
         axes.text(
             1.015,
             place,
@@ -128,9 +134,15 @@ def _key(x: float, y: float, style: Mapping[str, Any]):
     from matplotlib.lines import Line2D
 
     return Line2D(
-        [x], [y], marker=style["marker"], markersize=6, color=style["color"], linestyle="none", markeredgewidth=1.4,
+        [x],
+        [y],
+        marker=style["marker"],
+        markersize=6,
+        color=style["color"],
+        linestyle="none",
+        markeredgewidth=1.4,
         markerfacecolor=style["color"] if style["fill"] else "white",
-    )  # fmt: skip
+    )
 
 
 def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -56,12 +56,18 @@ def run_analysis(
         Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         number = (AnalysisRun.objects.filter(study=study).aggregate(n=Max("number"))["n"] or 0) + 1
         run = AnalysisRun.objects.create(
-            study=study, number=number, parameters=made | ({"job": job} if job else {}),
-            responses_n=result["data"]["responses_n"], responses_sha256=result["data"]["sha256"],
+            study=study,
+            number=number,
+            parameters=made | ({"job": job} if job else {}),
+            responses_n=result["data"]["responses_n"],
+            responses_sha256=result["data"]["sha256"],
             design_sha256s=[version["sha256"] for version in result["design"]["versions"]],
-            code_version=result["code_version"], seed=result["seed"], result=result,
-            result_sha256=sha256_of(canonical_json(result)), by=by,
-        )  # fmt: skip
+            code_version=result["code_version"],
+            seed=result["seed"],
+            result=result,
+            result_sha256=sha256_of(canonical_json(result)),
+            by=by,
+        )
         Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn)
         audit.record("analyse", study=study, by=by, number=number, result_sha256=run.result_sha256)
     progress(STEPS, STEPS, "Done")

@@ -141,9 +141,16 @@ def progress(request, code, job):
     is_going = found.state in (Job.State.WAITING, Job.State.RUNNING)
     is_still = "still" in request.GET
     response = render(
-        request, "report/progress.html",
-        {"study": study, "job": found, "is_going": is_going, "is_still": is_still, "is_nobody": is_going and not jobs.is_runner_alive()},
-    )  # fmt: skip
+        request,
+        "report/progress.html",
+        {
+            "study": study,
+            "job": found,
+            "is_going": is_going,
+            "is_still": is_still,
+            "is_nobody": is_going and not jobs.is_runner_alive(),
+        },
+    )
     if is_going and not is_still:
         # As a header, so that the page itself can be left to stand still.
         response["Refresh"] = str(REFRESH_SECONDS)
@@ -175,21 +182,30 @@ def report(request, code, number):
     if flow["unfinished"]:
         left.append(f"{flow['unfinished']} not finished yet")
     context = {
-        "left": ", ".join(left), "is_planned": NO_PLAN not in found["confirmatory"]["reasons"],
-        "study": study, "run": run, "result": found, "withdrawn_since": withdrawn,
+        "left": ", ".join(left),
+        "is_planned": NO_PLAN not in found["confirmatory"]["reasons"],
+        "study": study,
+        "run": run,
+        "result": found,
+        "withdrawn_since": withdrawn,
         "first": [one for one in shown if one["place"] == "first"],
         "sure": [one for one in shown if one["place"] == "sure"],
         "more": [one for one in shown if one["place"] == "more"],
-        "front": front, "others": [figure for figure in drawn if figure is not front],
+        "front": front,
+        "others": [figure for figure in drawn if figure is not front],
         "steps": [
             step | {"name": step["label"].partition(":")[0]}
-            for step in flow["rules"] if step["n_excluded"] or step["role"] != "always"
+            for step in flow["rules"]
+            if step["n_excluded"] or step["role"] != "always"
         ],
-        "beside_intervals": apa.BESIDE_INTERVALS if any("adjusted p" in one["text"] for one in found["conclusions"]) else "",
+        "beside_intervals": apa.BESIDE_INTERVALS
+        if any("adjusted p" in one["text"] for one in found["conclusions"])
+        else "",
         "primary": [_unbroken(one) for one in found["conclusions"] if one["role"] == "primary"],
         "secondary": [_unbroken(one) for one in found["conclusions"] if one["role"] != "primary"],
-        "may_run": allowed(request.user, Action.ANALYSE, study), "token": uuid.uuid4().hex,
-    }  # fmt: skip
+        "may_run": allowed(request.user, Action.ANALYSE, study),
+        "token": uuid.uuid4().hex,
+    }
     return render(request, "report/report.html", context)
 
 

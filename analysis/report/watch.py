@@ -42,12 +42,17 @@ class Watched:
         """What was decided, for the log."""
         return [
             {
-                "comparison": look.name, "rule": look.rule, "verdict": look.verdict if look.is_decided else "budget_exhausted",
-                "stopped_at": look.stopped_at, "unit": look.unit, "n": len(look.evidence), "threshold": look.threshold,
+                "comparison": look.name,
+                "rule": look.rule,
+                "verdict": look.verdict if look.is_decided else "budget_exhausted",
+                "stopped_at": look.stopped_at,
+                "unit": look.unit,
+                "n": len(look.evidence),
+                "threshold": look.threshold,
                 "evidence": look.evidence[(look.stopped_at or len(look.evidence)) - 1] if look.evidence else None,
             }
             for look in self.looks
-        ]  # fmt: skip
+        ]
 
 
 def _blind(look: Look) -> dict[str, Any]:
@@ -61,9 +66,10 @@ def _blind(look: Look) -> dict[str, Any]:
 
 def stopping_sections(study: Study) -> list[Any]:
     return [
-        section for section in study.sections.all()
+        section
+        for section in study.sections.all()
         if section.protocol in REGISTRY and REGISTRY[section.protocol].stops(section)
-    ]  # fmt: skip
+    ]
 
 
 def watched(study: Study) -> Watched:

@@ -91,9 +91,13 @@ class PanelPages:
                         return here
         status = 400 if secrets.errors or export.errors else 200
         return study_page.render(
-            request, self.admin_site, "admin/annotators/panel.html", recruitment.study,
-            self._context(recruitment, channel, secrets, export, looked), status=status,
-        )  # fmt: skip
+            request,
+            self.admin_site,
+            "admin/annotators/panel.html",
+            recruitment.study,
+            self._context(recruitment, channel, secrets, export, looked),
+            status=status,
+        )
 
     def _ask(self, request, recruitment, here):
         try:
@@ -130,22 +134,42 @@ class PanelPages:
         name_submissions([*doubtful, *(order.submission for order in orders if order.submission)])
         ids = panel_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
-            "title": "Panel", "recruitment": recruitment, "channel": channel, "secrets": secrets, "export": export,
-            "looked": looked, "looked_classes": _told(looked.classes) if looked else [], "classes": _told(found),
-            "matched": found.get("matched", 0), "to_approve": approving.to_approve(recruitment).count() if may_ask else 0, "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
+            "title": "Panel",
+            "recruitment": recruitment,
+            "channel": channel,
+            "secrets": secrets,
+            "export": export,
+            "looked": looked,
+            "looked_classes": _told(looked.classes) if looked else [],
+            "classes": _told(found),
+            "matched": found.get("matched", 0),
+            "to_approve": approving.to_approve(recruitment).count() if may_ask else 0,
+            "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
-            "people": [(one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row, ids)) for one, standing, row in people],
+            "people": [
+                (one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row, ids))
+                for one, standing, row in people
+            ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
             "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
-            "alerts": alerts.alerts(recruitment), "doubted": doubted(recruitment), "orders": orders, "has_service": bool(channel.secrets), "takes_file": channel.takes_file(recruitment),
-            "may_ask": may_ask, "may_publish": channel.publishes and may_ask,
-            "may_listen": channel.sends_messages and may_ask, "listens_since": names_kept(recruitment).get(HOOK),
+            "alerts": alerts.alerts(recruitment),
+            "doubted": doubted(recruitment),
+            "orders": orders,
+            "has_service": bool(channel.secrets),
+            "takes_file": channel.takes_file(recruitment),
+            "may_ask": may_ask,
+            "may_publish": channel.publishes and may_ask,
+            "may_listen": channel.sends_messages and may_ask,
+            "listens_since": names_kept(recruitment).get(HOOK),
             "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
-            "matched_rows": list(with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]),
+            "matched_rows": list(
+                with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]
+            ),
             "appeals": list(open_appeals([recruitment])),
-            "rehearsed": rehearsing.of(recruitment).first(), "usual_people": rehearsing.USUAL,
+            "rehearsed": rehearsing.of(recruitment).first(),
+            "usual_people": rehearsing.USUAL,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
-        }  # fmt: skip
+        }
 
     def panel_publish(self, request, pk):
         """What publishing costs and what speaks against it; published is only what was shown."""
@@ -164,11 +188,17 @@ class PanelPages:
                 told = warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
                 form.data["seen"] = form.shown
         context = {
-            "title": "Publish at the panel", "recruitment": recruitment, "channel": REGISTRY[recruitment.channel], "form": form,
-            "cost": cost, "warnings": told, "hindrances": hindrances(recruitment), "link": link_of(recruitment),
+            "title": "Publish at the panel",
+            "recruitment": recruitment,
+            "channel": REGISTRY[recruitment.channel],
+            "form": form,
+            "cost": cost,
+            "warnings": told,
+            "hindrances": hindrances(recruitment),
+            "link": link_of(recruitment),
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
-        }  # fmt: skip
+        }
         return study_page.render(
             request,
             self.admin_site,
@@ -210,9 +240,14 @@ class PanelPages:
         made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
         task = rounds.task_of(recruitment)
         context = {
-            "title": "Rounds", "recruitment": recruitment, "form": form, "plan": made, "now": rounds.standing(made) if made else None,
-            "may_try_again": bool(task and rounds.is_refused(task)), "cap": recruitment.study.cap,
-        }  # fmt: skip
+            "title": "Rounds",
+            "recruitment": recruitment,
+            "form": form,
+            "plan": made,
+            "now": rounds.standing(made) if made else None,
+            "may_try_again": bool(task and rounds.is_refused(task)),
+            "cap": recruitment.study.cap,
+        }
         template = "admin/annotators/rounds.html"
         return study_page.render(
             request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200

@@ -19,9 +19,14 @@ class SecretsForm(forms.Form):
         kept = names_kept(recruitment)
         for name, label in REGISTRY[recruitment.channel].secrets.items():
             self.fields[name] = forms.CharField(
-                required=False, max_length=500, label=label, widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M} UTC. Empty: it stays." if name in kept else "None is kept.",
-            )  # fmt: skip
+                required=False,
+                max_length=500,
+                label=label,
+                widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M} UTC. Empty: it stays."
+                if name in kept
+                else "None is kept.",
+            )
             if name in kept:
                 self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
 
@@ -66,10 +71,13 @@ class PublishForm(forms.Form):
         super().__init__(
             *args,
             initial={
-                "title": study.public_title, "description": study.purpose[:2000], "places": made.round_places if made else recruitment.wanted or study.target_n,
-                "minutes": study.minutes, "reward": reward,
+                "title": study.public_title,
+                "description": study.purpose[:2000],
+                "places": made.round_places if made else recruitment.wanted or study.target_n,
+                "minutes": study.minutes,
+                "reward": reward,
             },
-        )  # fmt: skip
+        )
         self.fields["reward"].help_text = f"In {recruitment.currency or study.currency}."
 
     @property
@@ -84,9 +92,12 @@ class PlanForm(forms.Form):
     people = forms.IntegerField(min_value=1, max_value=10_000, label="people wanted in all, by this link")
     round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places a round")
     lost_percent = forms.IntegerField(
-        min_value=0, max_value=50, initial=0, label="places that bring no finished work, in per cent",
+        min_value=0,
+        max_value=50,
+        initial=0,
+        label="places that bring no finished work, in per cent",
         help_text="What you expect. 0: nobody is invited beyond those wanted. It is measured from 20 used places on.",
-    )  # fmt: skip
+    )
 
     def __init__(self, recruitment: Recruitment, *args):
         self.study = recruitment.study

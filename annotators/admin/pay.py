@@ -26,9 +26,12 @@ LARGEST = 2 * 1024 * 1024
 
 class BonusForm(forms.Form):
     lines = forms.CharField(
-        required=False, max_length=LARGEST, label="receipt, amount, reason", widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        required=False,
+        max_length=LARGEST,
+        label="receipt, amount, reason",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
         help_text="One a line, such as: ABCDE-FGHJK,1.50,Your explanation helped us much. The person may read the reason.",
-    )  # fmt: skip
+    )
     file = forms.FileField(
         required=False, label="or a file of such lines (CSV)", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
     )
@@ -66,9 +69,13 @@ class PayPages:
             one.study = study
         sums = [(one, money.money_of(one)) for one in links]
         context = {
-            "title": "Pay", "arms": arms, "chart": hourly.chart_of(arms, study.wage_per_hour), "warning": hourly.warning_of(study, arms),
-            "links": sums, "unwritten": any(one.unwritten for _, one in sums),
-        }  # fmt: skip
+            "title": "Pay",
+            "arms": arms,
+            "chart": hourly.chart_of(arms, study.wage_per_hour),
+            "warning": hourly.warning_of(study, arms),
+            "links": sums,
+            "unwritten": any(one.unwritten for _, one in sums),
+        }
         return study_page.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
     def pay_file(self, request, pk):
@@ -98,9 +105,13 @@ class PayPages:
                     messages.warning(request, str(words))
                 return self._here(pk)
         return study_page.render(
-            request, self.admin_site, "admin/annotators/pay.html", recruitment.study, self._pay_context(request, recruitment, bonus, looked),
+            request,
+            self.admin_site,
+            "admin/annotators/pay.html",
+            recruitment.study,
+            self._pay_context(request, recruitment, bonus, looked),
             status=400 if bonus.errors else 200,
-        )  # fmt: skip
+        )
 
     def _here(self, pk):
         return HttpResponseRedirect(f"{reverse('admin:annotators_pay', args=[pk])}#due")
@@ -162,16 +173,28 @@ class PayPages:
         ended_shown = list(ended[:ROWS])
         sums, channel = money.money_of(recruitment), REGISTRY[recruitment.channel]
         return {
-            "title": "Pay", "recruitment": recruitment, "channel": channel, "may_edit": may_edit, "money": sums,
-            "due_more": _more(all_by_hand, by_hand), "ended_more": _more(ended, ended_shown),
+            "title": "Pay",
+            "recruitment": recruitment,
+            "channel": channel,
+            "may_edit": may_edit,
+            "money": sums,
+            "due_more": _more(all_by_hand, by_hand),
+            "ended_more": _more(ended, ended_shown),
             "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
-            "n_approval": due.filter(way=Payment.Way.APPROVAL).count(), "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
-            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown], "orders": orders, "orders_total": ledger.total_of(orders),
-            "bulk": files.bulk_of(recruitment) if may_edit else [], "bonus": bonus, "looked": looked,
-            "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None, "currency": sums.currency,
-            "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest), "missing": promises.missing(recruitment),
+            "n_approval": due.filter(way=Payment.Way.APPROVAL).count(),
+            "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
+            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown],
+            "orders": orders,
+            "orders_total": ledger.total_of(orders),
+            "bulk": files.bulk_of(recruitment) if may_edit else [],
+            "bonus": bonus,
+            "looked": looked,
+            "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None,
+            "currency": sums.currency,
+            "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest),
+            "missing": promises.missing(recruitment),
             "kept": keeping.kept_of(recruitment),
-        }  # fmt: skip
+        }
 
 
 def _more(rows: QuerySet[Payment], shown: list[Payment]) -> int:

@@ -22,8 +22,12 @@ from studies.services.lifecycle import NotNow
 SEED = 20_230_707  # the same orders each time a page is looked at
 BEFORE, AFTER = ("landing",), ("done", "consent", "withdraw")
 NAMES = {
-    "landing": "Landing page", "start": "Instructions", "done": "The end", "consent": "Consent, to read again", "withdraw": "Withdrawal",
-}  # fmt: skip
+    "landing": "Landing page",
+    "start": "Instructions",
+    "done": "The end",
+    "consent": "Consent, to read again",
+    "withdraw": "Withdrawal",
+}
 FEW = 3  # questions that a page's name tells
 
 
@@ -57,9 +61,14 @@ def _assignment(study: Study, arm: Arm | None) -> Assignment:
     if batch is None:
         raise NotNow("No batch is drawn for this arm: choose another arm.")
     return Assignment.objects.create(
-        study=study, batch=batch, annotator=annotator_of(POOL, ""), origin=Assignment.Origin.TEST, seed=SEED,
-        design=study.designs.order_by("version").last(), started_at=Now(),
-    )  # fmt: skip
+        study=study,
+        batch=batch,
+        annotator=annotator_of(POOL, ""),
+        origin=Assignment.Origin.TEST,
+        seed=SEED,
+        design=study.designs.order_by("version").last(),
+        started_at=Now(),
+    )
 
 
 def preview(request, study: Study, key: str, arm: Arm | None = None) -> Previewed:

@@ -29,8 +29,12 @@ def fields() -> dict[str, forms.Field]:
             required=False, choices=[("", "not said yet"), *Rule.choices], label=outcome.label, help_text=HELP[outcome]
         )
         made[amount] = forms.DecimalField(
-            required=False, min_value=0, max_digits=7, decimal_places=2, label=format_html("this much<span class=\"heard\"> ({})</span>", outcome.label)
-        )  # fmt: skip
+            required=False,
+            min_value=0,
+            max_digits=7,
+            decimal_places=2,
+            label=format_html('this much<span class="heard"> ({})</span>', outcome.label),
+        )
     return made
 
 

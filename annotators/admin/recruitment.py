@@ -138,7 +138,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
                     "classes": ["pairs"],
                 },
             )
-        )  # fmt: skip
+        )
         if names:
             apart = settings_parts(channel.settings_form)
             own = tuple(name for name in names if not any(name in options["fields"] for _, options in apart))

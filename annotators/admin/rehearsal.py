@@ -14,9 +14,12 @@ from studies.services import jobs
 
 class RehearsalForm(forms.Form):
     people = forms.IntegerField(
-        min_value=rehearsing.LEAST, max_value=rehearsing.MOST, initial=rehearsing.USUAL, label="robots that come",
+        min_value=rehearsing.LEAST,
+        max_value=rehearsing.MOST,
+        initial=rehearsing.USUAL,
+        label="robots that come",
         help_text="One for each way to end, eleven at most; the others simply finish.",
-    )  # fmt: skip
+    )
 
 
 class RehearsalPages:
@@ -40,10 +43,21 @@ class RehearsalPages:
         last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
         is_running = last is not None and last.ended_at is None
         context = {
-            "title": "Rehearsal", "recruitment": recruitment, "channel": REGISTRY[recruitment.channel], "form": form, "job": last,
-            "is_running": is_running, "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
-            "done": done, "report": done.result if done else None,
-        }  # fmt: skip
+            "title": "Rehearsal",
+            "recruitment": recruitment,
+            "channel": REGISTRY[recruitment.channel],
+            "form": form,
+            "job": last,
+            "is_running": is_running,
+            "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "done": done,
+            "report": done.result if done else None,
+        }
         return study_page.render(
-            request, self.admin_site, "admin/annotators/rehearsal.html", recruitment.study, context, status=400 if form.errors else 200
-        )  # fmt: skip
+            request,
+            self.admin_site,
+            "admin/annotators/rehearsal.html",
+            recruitment.study,
+            context,
+            status=400 if form.errors else 200,
+        )

@@ -19,16 +19,23 @@ class ColumnsForm(forms.Form):
     """One column a line: what is not named here is never stored."""
 
     numbers = forms.CharField(
-        required=False, label="columns of numbers", widget=forms.Textarea(attrs={"rows": 3}), help_text="One a line, as the file's first row names it: Age",
-    )  # fmt: skip
+        required=False,
+        label="columns of numbers",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One a line, as the file's first row names it: Age",
+    )
     categories = forms.CharField(
-        required=False, label="columns of categories", widget=forms.Textarea(attrs={"rows": 5}),
+        required=False,
+        label="columns of categories",
+        widget=forms.Textarea(attrs={"rows": 5}),
         help_text="One a line: Sex, Country of residence, and so on.",
-    )  # fmt: skip
+    )
     shown_small = forms.CharField(
-        required=False, label="columns whose small counts are shown", widget=forms.Textarea(attrs={"rows": 2}),
+        required=False,
+        label="columns whose small counts are shown",
+        widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Counts below five can tell who somebody is, and are hidden. Name a column here to show them: one a line.",
-    )  # fmt: skip
+    )
 
     def __init__(self, study, *args):
         rows = list(SampleColumn.objects.filter(study=study).order_by("pk"))
@@ -96,9 +103,14 @@ class SamplePages:
                     messages.success(request, f"Read: {joined.people} people of this link, {joined.values} values.")
                     return here
         context = {
-            "title": "The sample", "recruitment": recruitment, "columns": columns, "file": file, "joined": joined,
-            "table": sample.table(recruitment.study), "small": sample.SMALL,
-        }  # fmt: skip
+            "title": "The sample",
+            "recruitment": recruitment,
+            "columns": columns,
+            "file": file,
+            "joined": joined,
+            "table": sample.table(recruitment.study),
+            "small": sample.SMALL,
+        }
         status = 400 if columns.errors or file.errors else 200
         template = "admin/annotators/sample.html"
         return study_page.render(request, self.admin_site, template, recruitment.study, context, status=status)

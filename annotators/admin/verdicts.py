@@ -31,13 +31,18 @@ class RejectForm(CleanWords, forms.Form):
 
     category = forms.ChoiceField(widget=forms.RadioSelect)
     message = forms.CharField(
-        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 6, "cols": 70}), label="what the person reads",
+        max_length=LONGEST,
+        widget=forms.Textarea(attrs={"rows": 6, "cols": 70}),
+        label="what the person reads",
         help_text="Say what was wrong so that they understand it. Name no system and no answer that was expected.",
-    )  # fmt: skip
+    )
     note = forms.CharField(
-        required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}), label="what you saw",
+        required=False,
+        max_length=1000,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        label="what you saw",
         help_text="For your colleagues and for whoever answers an appeal. The person does not read it.",
-    )  # fmt: skip
+    )
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, grounds: list[Ground], least: int, *args, **kwargs):
@@ -69,9 +74,13 @@ class BackForm(WordsForm):
 
 class AnswerForm(CleanWords, forms.Form):
     is_upheld = forms.ChoiceField(
-        choices=[("yes", "They are right: the rejection is taken back, and they are paid"), ("no", "The rejection stays")],
-        widget=forms.RadioSelect, label="What you decide",
-    )  # fmt: skip
+        choices=[
+            ("yes", "They are right: the rejection is taken back, and they are paid"),
+            ("no", "The rejection stays"),
+        ],
+        widget=forms.RadioSelect,
+        label="What you decide",
+    )
     answer = forms.CharField(
         max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5, "cols": 70}), label="your answer to the person"
     )
@@ -142,10 +151,18 @@ class VerdictPages:
         is_at_panel = row.verdict.category == Verdict.AT_PANEL
         evidence = _measured_now(row.verdict.assignment) if is_at_panel else row.verdict.evidence
         context = {
-            "title": "Appeal", "recruitment": recruitment, "appeal": row, "verdict": row.verdict, "form": form, "is_own": is_own,
-            "others": may_answer(recruitment.study, row.rejected_by_id), "told": told(evidence), "checks": evidence.get("failed_checks", ()),
-            "is_at_panel": is_at_panel, "is_settled": row.answered_at is None and is_settled(row.verdict),
-        }  # fmt: skip
+            "title": "Appeal",
+            "recruitment": recruitment,
+            "appeal": row,
+            "verdict": row.verdict,
+            "form": form,
+            "is_own": is_own,
+            "others": may_answer(recruitment.study, row.rejected_by_id),
+            "told": told(evidence),
+            "checks": evidence.get("failed_checks", ()),
+            "is_at_panel": is_at_panel,
+            "is_settled": row.answered_at is None and is_settled(row.verdict),
+        }
         return study_page.render(
             request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
         )
@@ -237,16 +254,32 @@ class _Page:
         name_submissions([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
-            "title": "Decide about one piece of work", "recruitment": self.recruitment, "channel": REGISTRY[self.recruitment.channel],
-            "work": work, "submission": work.submission, "assignment": one, "standing": CLASSES.get(work.standing), "evidence": self.measured,
+            "title": "Decide about one piece of work",
+            "recruitment": self.recruitment,
+            "channel": REGISTRY[self.recruitment.channel],
+            "work": work,
+            "submission": work.submission,
+            "assignment": one,
+            "standing": CLASSES.get(work.standing),
+            "evidence": self.measured,
             "lasted": lasted(self.measured.seconds) if self.measured and self.measured.seconds is not None else "",
-            "closed": [ground for ground in self.grounds if ground.missing], "is_any_open": any(not ground.missing for ground in self.grounds), "hindrance": self.hindrance,
-            "is_excluded": one is not None and standing_exclusions([one]).exists(), "refusals": work.refusals,
-            "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")), "form": self.forms["reject"], "ask_form": self.forms["ask"],
-            "back_form": self.forms["back"], "is_last_look": self.is_last_look, "rejection": decide.standing_rejection(one) if one else None,
-            "is_approved": decide.approval_of(work) is not None, "can_be_asked": "request_return" in can and not self.hindrance and not self.was_asked,
-            "was_asked": self.was_asked, "can": can, "others": may_answer(self.recruitment.study, request.user.pk),
-        }  # fmt: skip
+            "closed": [ground for ground in self.grounds if ground.missing],
+            "is_any_open": any(not ground.missing for ground in self.grounds),
+            "hindrance": self.hindrance,
+            "is_excluded": one is not None and standing_exclusions([one]).exists(),
+            "refusals": work.refusals,
+            "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")),
+            "form": self.forms["reject"],
+            "ask_form": self.forms["ask"],
+            "back_form": self.forms["back"],
+            "is_last_look": self.is_last_look,
+            "rejection": decide.standing_rejection(one) if one else None,
+            "is_approved": decide.approval_of(work) is not None,
+            "can_be_asked": "request_return" in can and not self.hindrance and not self.was_asked,
+            "was_asked": self.was_asked,
+            "can": can,
+            "others": may_answer(self.recruitment.study, request.user.pk),
+        }
         return study_page.render(
             request,
             self.pages.admin_site,

@@ -49,8 +49,13 @@ def import_answers(request, code):
         file, options = form.cleaned_data["file"], form.cleaned_data["columns"]
         try:
             upload = uploads.keep(
-                file.chunks(), file.name, study=study.pk, user=request.user.pk, options=options.as_json(), kind="answers"
-            )  # fmt: skip
+                file.chunks(),
+                file.name,
+                study=study.pk,
+                user=request.user.pk,
+                options=options.as_json(),
+                kind="answers",
+            )
             import_job.start(study, upload, request.user, is_confirmed=False)
         except lifecycle.NotNow as refused:
             form.add_error("file", str(refused))

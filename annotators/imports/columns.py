@@ -124,10 +124,19 @@ def _said(row: Row, layout: AnswerLayout) -> Said:
         raise CellRefused(layout.places[0][1], "one system is said to stand in two places.")
     prompt = names.pop("prompt_key")
     return Said(
-        row.number, prompt=prompt, section=number_of(*cell("section")), sample=number_of(*cell("sample")) or 0,
-        value=_value(*cell("value")), text=text_of(*cell("text")).strip(), label=label, position=number_of(*cell("position")), time=time,
-        has_offset=has_offset, shown=shown, **names,
-    )  # fmt: skip
+        row.number,
+        prompt=prompt,
+        section=number_of(*cell("section")),
+        sample=number_of(*cell("sample")) or 0,
+        value=_value(*cell("value")),
+        text=text_of(*cell("text")).strip(),
+        label=label,
+        position=number_of(*cell("position")),
+        time=time,
+        has_offset=has_offset,
+        shown=shown,
+        **names,
+    )
 
 
 def _value(value: Any, column: str) -> str:

@@ -57,10 +57,16 @@ def ground_of(study: Study) -> Ground:
     sections = {section.position: section for section in words.sections if section.protocol in REGISTRY}
     asked = Question.objects.filter(section__study=study).values_list("section__position", "key", "pk")
     return Ground(
-        study, sections, {(position, key): pk for position, key, pk in asked},
-        dict(study.sections.values_list("position", "pk")), systems, dict(study.prompts.values_list("key", "pk")),
-        outputs, dict(study.arms.values_list("name", "pk")), _widths(study, systems),
-    )  # fmt: skip
+        study,
+        sections,
+        {(position, key): pk for position, key, pk in asked},
+        dict(study.sections.values_list("position", "pk")),
+        systems,
+        dict(study.prompts.values_list("key", "pk")),
+        outputs,
+        dict(study.arms.values_list("name", "pk")),
+        _widths(study, systems),
+    )
 
 
 def _widths(study: Study, systems: dict[str, int]) -> dict[int, int | None]:

@@ -132,9 +132,12 @@ def _shown(answer: Answer) -> dict[str, Any]:
     of = f"{about.question.key}{f' ({about.said.system})' if about.said.system else ''}"
     place = f" (shown as {row.label})" if row.label and not about.question.x else ""
     return {
-        "row": about.said.row, "batch": about.said.annotator, "prompt": about.said.prompt or f"section {about.section.position}",
-        "prompt_text": "", "outputs": [[of, f"{said}{place}"[:160]]],
-    }  # fmt: skip
+        "row": about.said.row,
+        "batch": about.said.annotator,
+        "prompt": about.said.prompt or f"section {about.section.position}",
+        "prompt_text": "",
+        "outputs": [[of, f"{said}{place}"[:160]]],
+    }
 
 
 def _stored(answer: Answer) -> tuple[Any, ...]:
@@ -195,9 +198,10 @@ def _new(ground: Ground, before: Before, sitting: Sitting) -> Sitting:
 def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
     if study.is_draft:
         report.add_finding(
-            "freezes", "The study is a draft. Writing these answers freezes its design and closes it: nobody can be sent to it afterwards. "
+            "freezes",
+            "The study is a draft. Writing these answers freezes its design and closes it: nobody can be sent to it afterwards. "
             "Clone it to collect answers of your own.",
-        )  # fmt: skip
+        )
     every = list(chain.from_iterable(rows.values()))
     if n := sum(not said.has_offset for said in every):
         report.add_finding("no_offset", f"{n:,} times do not say how far from UTC they are; they are read as UTC.")
@@ -214,6 +218,14 @@ def _job(study: Study, by: Any, report: Report) -> Job:
     from django.db.models.functions import Now
 
     return Job.objects.create(
-        kind="import", study=study, by=by, state=Job.State.DONE, done=report.rows, total=report.rows, started_at=Now(), ended_at=Now(),
-        arguments={"filename": report.filename[:200], "sha256": report.sha256}, result=report.outcome(),
-    )  # fmt: skip
+        kind="import",
+        study=study,
+        by=by,
+        state=Job.State.DONE,
+        done=report.rows,
+        total=report.rows,
+        started_at=Now(),
+        ended_at=Now(),
+        arguments={"filename": report.filename[:200], "sha256": report.sha256},
+        result=report.outcome(),
+    )

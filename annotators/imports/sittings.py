@@ -335,9 +335,12 @@ def _sent(about: About, ask: Ask) -> tuple[str, str]:
 
 
 def _across(
-    protocol: Protocol, pages: Sequence[tuple[Page, Mapping[str, Ask]]], values: dict[str, Any], told: Mapping[str, tuple[About, Ask]],
+    protocol: Protocol,
+    pages: Sequence[tuple[Page, Mapping[str, Ask]]],
+    values: dict[str, Any],
+    told: Mapping[str, tuple[About, Ask]],
     problems: Problems,
-) -> None:  # fmt: skip
+) -> None:
     """The protocol's rules across the fields of a page, where all of it was answered."""
     for page, asks in pages:
         if asks and all(slot in values for slot in asks):

@@ -34,10 +34,18 @@ def write(study: Study, ground: Ground, before: Before, sittings: Sequence[Sitti
         begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
         made.append(
             Assignment(
-                study=study, batch=batch, annotator_id=person, origin=Assignment.Origin.IMPORTED, source=source, design=design,
-                ordinal=before.ordinals.get(person, 0) + 1, claimed_at=begun, started_at=begun, submitted_at=ended,
+                study=study,
+                batch=batch,
+                annotator_id=person,
+                origin=Assignment.Origin.IMPORTED,
+                source=source,
+                design=design,
+                ordinal=before.ordinals.get(person, 0) + 1,
+                claimed_at=begun,
+                started_at=begun,
+                submitted_at=ended,
             )
-        )  # fmt: skip
+        )
     Assignment.objects.bulk_create(made, batch_size=500)
     Response.objects.bulk_create(_responses(sittings, made, items, now), batch_size=1000)
 
@@ -84,9 +92,18 @@ def _responses(
             row = answer.row
             item = items[sitting.items[row.item_id - 1]] if row.item_id else None
             yield Response(
-                assignment=assignment, question_id=row.question_id, item_id=item, slot=row.slot, label=row.label, position=row.position,
+                assignment=assignment,
+                question_id=row.question_id,
+                item_id=item,
+                slot=row.slot,
+                label=row.label,
+                position=row.position,
                 exposure_id=exposures[item, row.exposure_id] if row.exposure_id else None,
                 chosen_id=exposures[item, row.chosen_id] if row.chosen_id else None,
-                value=row.value, choice=row.choice, part=row.part, text=row.text, skip_reason=row.skip_reason,
+                value=row.value,
+                choice=row.choice,
+                part=row.part,
+                text=row.text,
+                skip_reason=row.skip_reason,
                 received_at=answer.about.said.time or now,
-            )  # fmt: skip
+            )

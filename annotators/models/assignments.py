@@ -104,11 +104,13 @@ class Assignment(models.Model):
     class Meta:
         constraints = [
             UniqueConstraint(
-                fields=["study", "annotator", "ordinal"], condition=Q(released_at=None),
+                fields=["study", "annotator", "ordinal"],
+                condition=Q(released_at=None),
                 name="assignment_ordinal_once_among_unreleased",
             ),
             UniqueConstraint(
-                fields=["study", "annotator"], condition=Q(released_at=None, submitted_at=None),
+                fields=["study", "annotator"],
+                condition=Q(released_at=None, submitted_at=None),
                 name="assignment_one_at_a_time_per_annotator",
             ),
             UniqueConstraint(fields=["batch", "annotator"], name="assignment_once_per_batch_and_annotator"),
@@ -119,7 +121,8 @@ class Assignment(models.Model):
             ),
             CheckConstraint(
                 name="assignment_is_released_with_a_reason",
-                condition=Q(released_at=None, released_reason="") | (Q(released_at__isnull=False) & ~Q(released_reason="")),
+                condition=Q(released_at=None, released_reason="")
+                | (Q(released_at__isnull=False) & ~Q(released_reason="")),
             ),
             CheckConstraint(
                 name="assignment_is_submitted_after_it_started",
@@ -133,9 +136,11 @@ class Assignment(models.Model):
                 name="assignment_withdrawn_is_released_or_submitted",
                 condition=Q(withdrawn_at=None) | Q(released_at__isnull=False) | Q(submitted_at__isnull=False),
             ),
-            CheckConstraint(name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")),
+            CheckConstraint(
+                name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")
+            ),
             CheckConstraint(name="assignment_holds_no_id_of_a_person", condition=~Q(external_ids__has_key="person")),
-        ]  # fmt: skip
+        ]
         # No index holds what every page changes (``reserved_until``): PostgreSQL then writes the row alone.
         indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]
 
@@ -207,14 +212,18 @@ class Response(AppendOnlyModel):
             UniqueConstraint(fields=["assignment", "slot"], name="response_once_per_slot"),
             CheckConstraint(
                 name="response_is_answered_or_erased",
-                condition=Q(value__isnull=False) | Q(chosen__isnull=False) | ~Q(choice="") | ~Q(text="") | ~Q(skip_reason="")
+                condition=Q(value__isnull=False)
+                | Q(chosen__isnull=False)
+                | ~Q(choice="")
+                | ~Q(text="")
+                | ~Q(skip_reason="")
                 | Q(erased_at__isnull=False),
             ),
             CheckConstraint(
                 name="response_about_an_exposure_is_about_its_item",
                 condition=Q(exposure=None) | Q(item__isnull=False),
             ),
-        ]  # fmt: skip
+        ]
         # Most answers leave some of these empty, and stand in no index for it.
         indexes = [
             models.Index(fields=[name], condition=Q(**{f"{name}__isnull": False}), name=f"response_by_{name}")

@@ -98,10 +98,12 @@ class Payment(models.Model):
                 & Q(way__in=["approval", "bonus", "screen_out", "hand"]),
             ),
             CheckConstraint(
-                name="payment_by_hand_has_no_order", condition=~Q(way="hand") | Q(order=None),
+                name="payment_by_hand_has_no_order",
+                condition=~Q(way="hand") | Q(order=None),
             ),
             CheckConstraint(
-                name="payment_ordered_has_an_order", condition=~Q(state="ordered") | Q(order__isnull=False),
+                name="payment_ordered_has_an_order",
+                condition=~Q(state="ordered") | Q(order__isnull=False),
             ),
             CheckConstraint(
                 name="payment_that_ended_has_a_time",
@@ -112,7 +114,7 @@ class Payment(models.Model):
                 name="payment_that_nothing_promised_has_a_reason",
                 condition=~Q(kind__in=["bonus", "compensation"]) | ~Q(reason=""),
             ),
-        ]  # fmt: skip
+        ]
         indexes = [models.Index(fields=["assignment", "state"], name="payment_by_state")]
 
     def __str__(self):

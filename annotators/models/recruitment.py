@@ -25,9 +25,10 @@ class Recruitment(models.Model):
     study = link(Study, "recruitments")
     channel = models.CharField(max_length=20, choices=choices)
     pool = models.CharField(
-        max_length=50, blank=True,
+        max_length=50,
+        blank=True,
         help_text="Where people are known by the same ids, across studies. Empty: the channel's name.",
-    )  # fmt: skip
+    )
     key = models.SlugField(max_length=50, default=new_key)
     settings = models.JSONField(default=dict, blank=True)
     reward = models.DecimalField(

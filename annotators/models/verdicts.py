@@ -66,10 +66,11 @@ class Verdict(AppendOnlyModel):
                 fields=["submission"], condition=Q(kind="approve"), name="verdict_approves_a_submission_once"
             ),
             UniqueConstraint(
-                fields=["assignment"], condition=Q(kind="approve", submission=None),
+                fields=["assignment"],
+                condition=Q(kind="approve", submission=None),
                 name="verdict_approves_work_without_a_submission_once",
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self):
         return f"{self.kind} {self.pk}"

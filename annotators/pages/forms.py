@@ -136,10 +136,16 @@ def rows_of(assignment_id: int, asks: Mapping[str, Ask], sent: Sent) -> list[Row
         if columns is not None:
             rows.append(
                 Row(
-                    assignment_id=assignment_id, question_id=ask.question_id, item_id=ask.item_id, exposure_id=ask.exposure_id,
-                    slot=slot, label=_label(ask, sent.typed.get(slot, "")), position=ask.position, **columns,
+                    assignment_id=assignment_id,
+                    question_id=ask.question_id,
+                    item_id=ask.item_id,
+                    exposure_id=ask.exposure_id,
+                    slot=slot,
+                    label=_label(ask, sent.typed.get(slot, "")),
+                    position=ask.position,
+                    **columns,
                 )
-            )  # fmt: skip
+            )
     return rows
 
 

@@ -282,11 +282,15 @@ _recording = Update(
     lambda seconds, unseen, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
         {
-            **RECORDED, "active_seconds": Greatest("active_seconds", Value(seconds)), "unseen": Value(unseen),
+            **RECORDED,
+            "active_seconds": Greatest("active_seconds", Value(seconds)),
+            "unseen": Value(unseen),
         },
     ),
-    int, str, int,
-)  # fmt: skip
+    int,
+    str,
+    int,
+)
 OF_RESPONSE = (
     "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
     "position",

@@ -232,13 +232,15 @@ def shown_page(
         about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
     settings = page.section.settings
     return ShownPage(
-        key=page.key, step=page.step, noun=settings.get("noun", ""),
+        key=page.key,
+        step=page.step,
+        noun=settings.get("noun", ""),
         explanation=cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
         items=_items(assignment, page, about, typed),
         fields=tuple(about.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
         said=page.said,
-    )  # fmt: skip
+    )
 
 
 def _field(slot: str, ask: Ask, typed: Mapping[str, str], is_locked: bool, sent: Sent | None) -> ShownField:
@@ -329,7 +331,7 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
                 exposures,
                 tuple(about.get((item.id, None), ())),
                 image(item.position) if media else None,
-            )  # fmt: skip
+            )
         )
     return tuple(shown)
 

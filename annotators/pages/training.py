@@ -63,9 +63,13 @@ def _told(page: Page, question: PageQuestion, item: PageItem, expected: Expected
         is_right = answer.value is not None and expected.low <= answer.value <= expected.high
     quotes = tuple(found[1] or found[2] for found in QUOTED.finditer(expected.explanation))
     return Told(
-        item.position, _said(page, question, labels, answer), protocol.truth(page, question, truth), is_right,
-        cached_markdown(expected.explanation) if expected.explanation else "", quotes,
-    )  # fmt: skip
+        item.position,
+        _said(page, question, labels, answer),
+        protocol.truth(page, question, truth),
+        is_right,
+        cached_markdown(expected.explanation) if expected.explanation else "",
+        quotes,
+    )
 
 
 def _said(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response) -> str:

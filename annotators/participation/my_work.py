@@ -91,14 +91,23 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
     last = next((one for one in reversed(mine) if one.submitted_at), None)
     return {
-        "study": words.study, "parts": parts, "n_done": len(done), "allowed": allowed, "begun": begun, "free": free,
-        "is_open": _is_open(assignment), "may_start": bool(free and not begun and last),
-        "start_path": f"/p/{last.code}/another/" if last else "", "assignment_path": f"/p/{assignment.code}/",
+        "study": words.study,
+        "parts": parts,
+        "n_done": len(done),
+        "allowed": allowed,
+        "begun": begun,
+        "free": free,
+        "is_open": _is_open(assignment),
+        "may_start": bool(free and not begun and last),
+        "start_path": f"/p/{last.code}/another/" if last else "",
+        "assignment_path": f"/p/{assignment.code}/",
         "has_agreed": assignment.consented_at is not None,
-        "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)), "each": pays[0] if len(set(pays)) == 1 else None,
-        "is_paid": any(pays), "currency": (recruitment.currency if recruitment else "") or words.study["currency"],
+        "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)),
+        "each": pays[0] if len(set(pays)) == 1 else None,
+        "is_paid": any(pays),
+        "currency": (recruitment.currency if recruitment else "") or words.study["currency"],
         "minutes": parts[-1].offer.minutes if parts else None,
-    }  # fmt: skip
+    }
 
 
 def _part(number: int, one: Assignment, terms: Terms | None) -> Part:

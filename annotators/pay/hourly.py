@@ -130,9 +130,14 @@ def _arms(study: Study, people: Sequence[_Person]) -> list[ArmPay]:
 def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
     hourly = [one.pay * 3600 / one.seconds for one in people if one.pay is not None]
     return ArmPay(
-        name, len(people), quartiles([Decimal(one.seconds) / 60 for one in people], TENTH), quartiles(hourly, CENT),
-        sum(not one.is_counted for one in people), sum(one < wage for one in hourly) if wage else None, len(people) - len(hourly),
-    )  # fmt: skip
+        name,
+        len(people),
+        quartiles([Decimal(one.seconds) / 60 for one in people], TENTH),
+        quartiles(hourly, CENT),
+        sum(not one.is_counted for one in people),
+        sum(one < wage for one in hourly) if wage else None,
+        len(people) - len(hourly),
+    )
 
 
 def warning_of(study: Study, arms: Sequence[ArmPay]) -> str:

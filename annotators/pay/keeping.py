@@ -91,9 +91,10 @@ def alerts_of(recruitment: Recruitment) -> Iterator[Alert]:
         whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
         owed = f"{kept.amount:.2f} {kept.currency}"
         yield Alert(
-            "ids", f"Ids of {whose} kept beyond their day ({kept.day}), because {owed} are owed to them.",
+            "ids",
+            f"Ids of {whose} kept beyond their day ({kept.day}), because {owed} are owed to them.",
             "Pay them, and mark by hand what was paid by hand: the ids are erased within the hour after.",
-        )  # fmt: skip
+        )
 
 
 def links() -> QuerySet[Recruitment]:

@@ -31,10 +31,10 @@ class Owed:
 
 
 def outcome_of(assignment: Assignment, study: Study) -> str:
-    """"complete", an OutcomePay outcome, or "" where nothing is owed: at work, given back, or gone without a word.
+    """ "complete", an OutcomePay outcome, or "" where nothing is owed: at work, given back, or gone without a word.
 
     Who finished is paid, late or not, also if they withdraw afterwards. Our fault: at work when the study was closed over them.
-    """  # fmt: skip
+    """
     if assignment.submitted_at:
         return "complete"
     reason = assignment.released_reason

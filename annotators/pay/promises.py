@@ -194,6 +194,10 @@ def terms_of(recruitment: Recruitment) -> Terms:
     newest = Design.objects.filter(study=study).order_by("version").values_list("pk", flat=True).last()
     rows = OutcomePay.objects.filter(recruitment=recruitment)
     return Terms(
-        study, recruitment.reward, recruitment.currency or study.currency, frozenset(recruitment.arms.values_list("name", flat=True)),
-        {row.outcome: row for row in rows}, wording_of(study, newest),
-    )  # fmt: skip
+        study,
+        recruitment.reward,
+        recruitment.currency or study.currency,
+        frozenset(recruitment.arms.values_list("name", flat=True)),
+        {row.outcome: row for row in rows},
+        wording_of(study, newest),
+    )

@@ -43,8 +43,12 @@ def pay_of(assignment: Assignment, ending: str = "") -> Pay | None:
         return None
     rule = terms.rules.get(outcome)
     return Pay(
-        owed.amount, terms.currency, _how(recruitment.channel, outcome), bool(rule and rule.rule == Rule.SHARE), assignment.sent
-    )  # fmt: skip
+        owed.amount,
+        terms.currency,
+        _how(recruitment.channel, outcome),
+        bool(rule and rule.rule == Rule.SHARE),
+        assignment.sent,
+    )
 
 
 def _how(channel: str, outcome: str) -> str:

@@ -184,11 +184,19 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     design = _newest_design(study)
     taken = {a.ordinal for a in past if not a.released_at}
     assignment = Assignment.objects.create(
-        study=study, batch=batch, annotator=annotator, recruitment=recruitment, origin=origin, design=design,
-        external_ids=_kept(annotator, external_ids), trust=trust, ordinal=_lowest_free(taken),
+        study=study,
+        batch=batch,
+        annotator=annotator,
+        recruitment=recruitment,
+        origin=origin,
+        design=design,
+        external_ids=_kept(annotator, external_ids),
+        trust=trust,
+        ordinal=_lowest_free(taken),
         reserved_until=Lease(max(study.start_window_seconds, kept_seconds(recruitment))),
-        consent_version=design.version if is_consented else None, consented_at=Now() if is_consented else None,
-    )  # fmt: skip
+        consent_version=design.version if is_consented else None,
+        consented_at=Now() if is_consented else None,
+    )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
     return assignment
 
@@ -199,9 +207,16 @@ def _turned_away(past, study, annotator, recruitment, origin, external_ids, trus
         if one.released_reason == Released.FULL and one.recruitment_id == (recruitment and recruitment.pk):
             return rebound(one, external_ids)
     return Assignment.objects.create(
-        study=study, annotator=annotator, recruitment=recruitment, origin=origin, external_ids=_kept(annotator, external_ids), trust=trust,
-        design=_newest_design(study), released_at=Now(), released_reason=Released.FULL,
-    )  # fmt: skip
+        study=study,
+        annotator=annotator,
+        recruitment=recruitment,
+        origin=origin,
+        external_ids=_kept(annotator, external_ids),
+        trust=trust,
+        design=_newest_design(study),
+        released_at=Now(),
+        released_reason=Released.FULL,
+    )
 
 
 def rebound(assignment: Assignment, external_ids) -> Assignment:
@@ -266,9 +281,11 @@ def _revive(batch: Batch, pk: int) -> bool:
         return False
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     Assignment.objects.filter(pk=pk).update(
-        released_at=None, released_reason="", ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
+        released_at=None,
+        released_reason="",
+        ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
         reserved_until=Lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
-    )  # fmt: skip
+    )
     return True
 
 
@@ -300,8 +317,10 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
         cache.set(FIRST_LOOK_KEY, seen["now"].timestamp(), FIRST_LOOK_HOLDS)
         logger.warning(
             "%d of %d places ran out together: was the clock set? They are kept until a second look in %d minutes.",
-            seen["over"], seen["places"], SECOND_LOOK_AFTER // 60,
-        )  # fmt: skip
+            seen["over"],
+            seen["places"],
+            SECOND_LOOK_AFTER // 60,
+        )
         return True
     return waited < SECOND_LOOK_AFTER
 

@@ -74,9 +74,15 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
         rows = rows.exclude(item__retired_in__version__lte=version)
     for item, section, number, exposure, system, length, image, prompt_image in rows.values_list(
-        "item_id", "item__section__position", "number", "pk", "output__system__name", Length("output__text"),
-        "output__media", "item__prompt__media",
-    ):  # fmt: skip
+        "item_id",
+        "item__section__position",
+        "number",
+        "pk",
+        "output__system__name",
+        Length("output__text"),
+        "output__media",
+        "item__prompt__media",
+    ):
         if image:
             images.add(("output", exposure))
         if prompt_image:
@@ -86,8 +92,10 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
         numbers.setdefault(section, {})[system] = number
     ids = {
         (position, key): pk
-        for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list("position", "questions__key", "questions__pk")
-    }  # fmt: skip
+        for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list(
+            "position", "questions__key", "questions__pk"
+        )
+    }
     told: set[tuple[int, int]] = set()
     if any(section.purpose == Section.Purpose.TRAINING for section in words.sections):
         practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
@@ -104,13 +112,18 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
             continue  # a top-up batch has items of one section only
         sections.append(
             PlannedSection(
-                position=section.position, protocol=section.protocol, purpose=section.purpose, m=section.m,
-                settings=section.settings, reuses=section.reuses, items=items if has_items else (),
+                position=section.position,
+                protocol=section.protocol,
+                purpose=section.purpose,
+                m=section.m,
+                settings=section.settings,
+                reuses=section.reuses,
+                items=items if has_items else (),
                 asked=tuple((ids[section.position, question.key], question) for question in section.questions),
                 numbers=numbers.get(source, {}),
                 told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
             )
-        )  # fmt: skip
+        )
     arm = words.arms[batch.arm.name]
     instructions = arm["instructions"] or words.study["instructions"]
     return Plan(

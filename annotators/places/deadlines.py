@@ -38,7 +38,7 @@ OVER = {
     State.CLOSING_OVER: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored, and may "
     "be marked as late.",
     State.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,9 @@ def _released(assignment: Assignment) -> State:
         study=assignment.study_id, annotator=OuterRef("annotator"), released_at=None, submitted_at=None
     )
     row = Assignment.objects.filter(pk=assignment.pk).annotate(
-        has_another=Exists(mine.exclude(origin=Assignment.Origin.TEST)), is_free=F("batch__wanted") - F("batch__claimed")
-    )  # fmt: skip
+        has_another=Exists(mine.exclude(origin=Assignment.Origin.TEST)),
+        is_free=F("batch__wanted") - F("batch__claimed"),
+    )
     has_another, free = row.values_list("has_another", "is_free").get()
     if has_another:
         return State.OTHER_PART

@@ -61,13 +61,19 @@ def _figure(look: Mapping[str, Any]) -> Evidence:
     start = [(0, 0.0), *points] if points else []
     step = _step(high - low)
     return Evidence(
-        name=look["name"], axis=RULES.get(look["rule"], ""), unit=look["unit"], n=look["n"],
-        now=points[-1][1] if points else None, threshold=look["threshold"], is_decided=look["is_decided"],
-        remaining=look["remaining"], path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
+        name=look["name"],
+        axis=RULES.get(look["rule"], ""),
+        unit=look["unit"],
+        n=look["n"],
+        now=points[-1][1] if points else None,
+        threshold=look["threshold"],
+        is_decided=look["is_decided"],
+        remaining=look["remaining"],
+        path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
         line=down(look["threshold"]),
         x_ticks=tuple(Tick(across(n), f"{n:g}") for n in _ticks(0, last, max(1.0, _step(last)))),
         y_ticks=tuple(Tick(down(value), f"{value:g}") for value in _ticks(low, high, step)),
-    )  # fmt: skip
+    )
 
 
 def _step(span: float) -> float:

@@ -169,11 +169,15 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
         first = 0 if last is None else last + 1
         made = Batch.objects.bulk_create(
             Batch(
-                study=study, arm_id=originals[one.batch_id].arm_id, number=first + n, wanted=1,
-                origin=TOP_UP if originals[one.batch_id].origin == TOP_UP else Batch.Origin.REPLACEMENT, copy_of_id=one.batch_id,
+                study=study,
+                arm_id=originals[one.batch_id].arm_id,
+                number=first + n,
+                wanted=1,
+                origin=TOP_UP if originals[one.batch_id].origin == TOP_UP else Batch.Origin.REPLACEMENT,
+                copy_of_id=one.batch_id,
             )
             for n, one in enumerate(assignments)
-        )  # fmt: skip
+        )
         placed: dict[int, list[tuple[int, int]]] = {}
         rows = Placement.objects.filter(batch__in=list(originals)).order_by("number")
         for batch_id, item_id, number in rows.values_list("batch_id", "item_id", "number"):

@@ -54,9 +54,12 @@ def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | Non
     known = [one for one in hourly if one is not None]
     least = str(min(known)) if known and len(known) == len(hourly) else ""
     return Range(
-        _from_to(minutes), _from_to(rewards), any(rewards),
-        f"at least {least}" if least and len(set(known)) > 1 else least, max(len(rewards), len(minutes)) <= 1,
-    )  # fmt: skip
+        _from_to(minutes),
+        _from_to(rewards),
+        any(rewards),
+        f"at least {least}" if least and len(set(known)) > 1 else least,
+        max(len(rewards), len(minutes)) <= 1,
+    )
 
 
 def _from_to(values: list) -> str:

@@ -35,16 +35,18 @@ def is_for_one_annotator(study: Study) -> bool:
     """Whether all batches are one annotator's. Nobody can be given several where the study does not say so: no query then."""
     return study.batches_per_annotator > 1 and any(
         REGISTRY[section.protocol].is_for_one_annotator(section)
-        for section in study.sections.all() if section.protocol in REGISTRY
-    )  # fmt: skip
+        for section in study.sections.all()
+        if section.protocol in REGISTRY
+    )
 
 
 def settling_sections(study: Study) -> list[Section]:
     """Sections whose items may want more answers than their batches have places."""
     return [
-        section for section in study.sections.all()
+        section
+        for section in study.sections.all()
         if section.protocol in REGISTRY and REGISTRY[section.protocol].settles(section)
-    ]  # fmt: skip
+    ]
 
 
 def unsettled_items(study: Study) -> QuerySet[Item]:

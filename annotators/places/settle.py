@@ -91,9 +91,11 @@ def _places(study: Study, section: Section) -> dict[int, tuple[int, int]]:
         replaced[batch] += 1
     found: dict[int, tuple[int, int]] = {}
     placed = Placement.objects.filter(
-        item__section=section, item__kind=Item.Kind.LIVE, item__retired_in=None,
+        item__section=section,
+        item__kind=Item.Kind.LIVE,
+        item__retired_in=None,
         batch__number__lt=min(study.open_to, TEST_NUMBERS),
-    ).order_by("item__number", "batch__number")  # fmt: skip
+    ).order_by("item__number", "batch__number")
     for item, batch, wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
         given, there = found.get(item, (0, 0))
         found[item] = given + answered[batch], there + wanted - replaced[batch]

@@ -63,9 +63,13 @@ def make_test(study: Study, arm: Arm | None = None, seed: int | None = None) -> 
     _renumber(made)
     options = {} if seed is None else {"seed": seed}
     assignment = Assignment.objects.create(
-        study=study, batch=batch, annotator=annotator_of(POOL, ""), origin=Assignment.Origin.TEST, started_at=Now(),
+        study=study,
+        batch=batch,
+        annotator=annotator_of(POOL, ""),
+        origin=Assignment.Origin.TEST,
+        started_at=Now(),
         **options,
-    )  # fmt: skip
+    )
     assignment.refresh_from_db()
     return assignment
 

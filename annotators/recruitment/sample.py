@@ -107,8 +107,10 @@ def read(recruitment: Recruitment, text: str, person_column: str, *, by, is_dry:
     joined.people, joined.strangers = len(people), len(told) - len(people)
     values = [
         SampleValue(column=column, annotator_id=annotator, value=told[person][column.pk])
-        for person, annotator in people.items() for column in columns if told[person][column.pk] is not None
-    ]  # fmt: skip
+        for person, annotator in people.items()
+        for column in columns
+        if told[person][column.pk] is not None
+    ]
     joined.values, joined.missing = len(values), len(people) * len(columns) - len(values)
     if not is_dry:
         with transaction.atomic():

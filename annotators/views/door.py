@@ -152,9 +152,10 @@ def _past(recruitment: Recruitment, arrival) -> list[Assignment]:
     if not arrival.person:
         return []
     mine = Assignment.objects.filter(
-        study=recruitment.study, annotator__pool=recruitment.pool,
+        study=recruitment.study,
+        annotator__pool=recruitment.pool,
         annotator__external_id=assign.pool_key(recruitment.pool, arrival.person),
-    )  # fmt: skip
+    )
     return list(mine.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk"))
 
 

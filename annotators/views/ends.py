@@ -162,9 +162,15 @@ def another(request, code):
     recruitment = assignment.recruitment
     arms = list(recruitment.arms.values_list("pk", flat=True)) if recruitment else []
     claim = assign.claim_batch(
-        assignment.study, assignment.annotator, recruitment, arms, origin=assignment.origin, trust=assignment.trust,
-        external_ids=assignment.external_ids, is_consented=assignment.consented_at is not None,
-    )  # fmt: skip
+        assignment.study,
+        assignment.annotator,
+        recruitment,
+        arms,
+        origin=assignment.origin,
+        trust=assignment.trust,
+        external_ids=assignment.external_ids,
+        is_consented=assignment.consented_at is not None,
+    )
     if claim.outcome == "claimed":
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     if claim.outcome == "done":
@@ -172,8 +178,13 @@ def another(request, code):
     words = wording_of(assignment.study, assignment.design_id).study
     # The page for it takes a form alone, and they have a last page to go back to.
     return note(
-        request, words, claim.outcome, may_retry=claim.outcome in ("wait", "paused"), retry_path=request.path, back_path=f"/p/{code}/done/"
-    )  # fmt: skip
+        request,
+        words,
+        claim.outcome,
+        may_retry=claim.outcome in ("wait", "paused"),
+        retry_path=request.path,
+        back_path=f"/p/{code}/done/",
+    )
 
 
 @for_annotators
@@ -221,9 +232,13 @@ def appeal(request, code):
         if is_blank(text) or is_kept:
             return HttpResponseRedirect(f"/p/{code}/done/")
         context = {
-            "study": words, "assignment_path": f"/p/{code}/", "outcome": has_ended(assignment), "title": "Your objection was not stored",
-            "reason": "There is nothing to object to, or you have objected before.", "typed": [Typed("Why it should be taken back", text)],
-        }  # fmt: skip
+            "study": words,
+            "assignment_path": f"/p/{code}/",
+            "outcome": has_ended(assignment),
+            "title": "Your objection was not stored",
+            "reason": "There is nothing to object to, or you have objected before.",
+            "typed": [Typed("Why it should be taken back", text)],
+        }
         return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
@@ -232,9 +247,14 @@ def appeal(request, code):
         except NotNow as refused:
             error = str(refused)
     context = {
-        "study": words, "rejected": rejected, "error": error, "text": text[:20_000], "outcome": _outcome(assignment),
-        "assignment_path": f"/p/{code}/", "has_agreed": assignment.consented_at is not None,
-    }  # fmt: skip
+        "study": words,
+        "rejected": rejected,
+        "error": error,
+        "text": text[:20_000],
+        "outcome": _outcome(assignment),
+        "assignment_path": f"/p/{code}/",
+        "has_agreed": assignment.consented_at is not None,
+    }
     return render(request, "annotate/appeal.html", context, status=422 if error else 200)
 
 

@@ -39,10 +39,15 @@ class Orders:
         self.panel.loses_reply("publish")
         try:
             publishing.publish(
-                self.recruitment, by=self.study.owner, title=self.study.public_title[:120] or "A study",
-                description=self.study.purpose[:2000] or "A study.", reward=reward, currency=self.scene.currency,
-                minutes=self.study.minutes or 10, places=len(self.scene.people) + 2,
-            )  # fmt: skip
+                self.recruitment,
+                by=self.study.owner,
+                title=self.study.public_title[:120] or "A study",
+                description=self.study.purpose[:2000] or "A study.",
+                reward=reward,
+                currency=self.scene.currency,
+                minutes=self.study.minutes or 10,
+                places=len(self.scene.people) + 2,
+            )
         except lifecycle.NotNow as words:
             self.scene.faults.append(f"heval would not publish it: {words}")
             return False

@@ -57,16 +57,23 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
     except BundleIncomplete as words:
         raise CannotRehearse(str(words)) from None
     return {
-        "bundle": bundle, "people": people, "seed": seed, "tables": tables_of_this_site(),
+        "bundle": bundle,
+        "people": people,
+        "seed": seed,
+        "tables": tables_of_this_site(),
         "recruitment": {
-            "channel": recruitment.channel, "key": recruitment.key, "settings": recruitment.settings,
-            "reward": "" if recruitment.reward is None else str(recruitment.reward), "currency": recruitment.currency,
-            "wanted": recruitment.wanted, "arms": sorted(recruitment.arms.values_list("name", flat=True)),
+            "channel": recruitment.channel,
+            "key": recruitment.key,
+            "settings": recruitment.settings,
+            "reward": "" if recruitment.reward is None else str(recruitment.reward),
+            "currency": recruitment.currency,
+            "wanted": recruitment.wanted,
+            "arms": sorted(recruitment.arms.values_list("name", flat=True)),
             # What nobody has said is told among what stands against publishing; here it is nothing, so that the rest can be seen.
             "promises": {outcome: ["nothing", None] for outcome in unsaid(recruitment)}
             | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
         },
-    }  # fmt: skip
+    }
 
 
 def rehearse(
@@ -86,27 +93,38 @@ def rehearse(
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         report = _watched(folder, progress, limit)
     return report | {
-        "study": recruitment.study.title, "channel": str(REGISTRY[recruitment.channel].label), "key": recruitment.key,
+        "study": recruitment.study.title,
+        "channel": str(REGISTRY[recruitment.channel].label),
+        "key": recruitment.key,
         "before": hindrances(recruitment),
-    }  # fmt: skip
+    }
 
 
 def environment(folder: Path) -> dict[str, str]:
     passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
     return passed | {
-        "HOME": str(folder), "HEVAL_HOME": str(folder / "home"), "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
-        "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else NOBODYS, "SSL_REDIRECT": "false",
-        "TRUSTED_PROXIES": "1", "DJANGO_SETTINGS_MODULE": "heval_site.settings",
-    }  # fmt: skip
+        "HOME": str(folder),
+        "HEVAL_HOME": str(folder / "home"),
+        "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
+        "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else NOBODYS,
+        "SSL_REDIRECT": "false",
+        "TRUSTED_PROXIES": "1",
+        "DJANGO_SETTINGS_MODULE": "heval_site.settings",
+    }
 
 
 def _watched(folder: Path, progress, limit: float) -> dict[str, Any]:
     said: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, a folder that we made
-            [sys.executable, "-m", "heval_site.rehearsal.stage", str(folder)], cwd=folder, env=environment(folder),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "heval_site.rehearsal.stage", str(folder)],
+            cwd=folder,
+            env=environment(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
 
         def read():
             for line in child.stdout:

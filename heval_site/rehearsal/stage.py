@@ -106,9 +106,14 @@ def copied(plan: dict[str, Any]):
     study = lifecycle.launch(study, owner, accepted)
     columns = plan["recruitment"]
     recruitment = Recruitment.objects.create(
-        study=study, channel=columns["channel"], key=columns["key"], settings=columns["settings"], reward=columns["reward"] or None,
-        currency=columns["currency"], wanted=columns["wanted"],
-    )  # fmt: skip
+        study=study,
+        channel=columns["channel"],
+        key=columns["key"],
+        settings=columns["settings"],
+        reward=columns["reward"] or None,
+        currency=columns["currency"],
+        wanted=columns["wanted"],
+    )
     recruitment.arms.set(study.arms.filter(name__in=columns["arms"]))
     OutcomePay.objects.bulk_create(
         OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)

@@ -21,23 +21,32 @@ def report_of(rehearsal: Scene) -> dict[str, Any]:
     rows = [_row(people) for people in roles.values()]
     faults = list(dict.fromkeys(rehearsal.faults))
     return {
-        "is_ok": not faults and all(row["is_ok"] for row in rows), "roles": rows, "faults": faults, "proofs": rehearsal.proofs,
-        "notes": list(dict.fromkeys(rehearsal.notes)), "money": _money(rehearsal),
-    }  # fmt: skip
+        "is_ok": not faults and all(row["is_ok"] for row in rows),
+        "roles": rows,
+        "faults": faults,
+        "proofs": rehearsal.proofs,
+        "notes": list(dict.fromkeys(rehearsal.notes)),
+        "money": _money(rehearsal),
+    }
 
 
 def _row(people: list[Person]) -> dict[str, Any]:
     role = people[0].role
     wrong = list(dict.fromkeys(words for person in people for words in person.wrong))
     return {
-        "key": role.key, "who": role.label, "people": len(people), "expected": role.expected,
+        "key": role.key,
+        "who": role.label,
+        "people": len(people),
+        "expected": role.expected,
         "told": _counted(person.told for person in people),
         "sent": _counted(_words_of(person) for person in people) if role.is_sent_back else "",
         "there": _counted(person.there.replace("_", " ") for person in people),
         "here": _counted(person.here.replace("_", " ") for person in people),
         "standing": _counted(CLASSES[person.standing][0] for person in people if person.standing),
-        "pay": _counted(person.pay for person in people), "wrong": wrong, "is_ok": not wrong,
-    }  # fmt: skip
+        "pay": _counted(person.pay for person in people),
+        "wrong": wrong,
+        "is_ok": not wrong,
+    }
 
 
 def _words_of(person: Person) -> str:
@@ -65,9 +74,14 @@ def _money(rehearsal: Scene) -> dict[str, Any]:
     bonuses = sum((rehearsal.panel.bonus(one.visit) for one in rehearsal.people if one.visit), Decimal(0))
     wanted = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
     return {
-        "currency": rehearsal.currency, "reward": f"{reward:.2f}", "paid": paid, "bonuses": f"{bonuses:.2f}",
-        "rehearsed": f"{reward * paid + bonuses:.2f}", "wanted": wanted, "rewards": f"{reward * wanted:.2f}",
-    }  # fmt: skip
+        "currency": rehearsal.currency,
+        "reward": f"{reward:.2f}",
+        "paid": paid,
+        "bonuses": f"{bonuses:.2f}",
+        "rehearsed": f"{reward * paid + bonuses:.2f}",
+        "wanted": wanted,
+        "rewards": f"{reward * wanted:.2f}",
+    }
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
@@ -81,9 +95,11 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
         yield "        " + "; ".join(f"{what}: {words}" for what, words in told if words)
         yield from (f"        ! {words}" for words in row["wrong"])
     for head, key in (
-        ("Not as it should be", "faults"), ("Broken on purpose, and it held", "proofs"), ("To know", "notes"),
+        ("Not as it should be", "faults"),
+        ("Broken on purpose, and it held", "proofs"),
+        ("To know", "notes"),
         ("Before you publish", "before"),
-    ):  # fmt: skip
+    ):
         if report.get(key):
             yield ""
             yield head

@@ -15,7 +15,7 @@ LOCK = 0x6865766C  # of our own among PostgreSQL's advisory locks: two container
 TOO_OLD = (
     "This database was made by a version before 0.1.0, and was not upgraded to the last of them. Check out the commit be16bda of heval, run "
     "“heval prepare” there, then run this version again."
-)  # fmt: skip
+)
 
 
 def prepare(verbosity: int = 0) -> None:

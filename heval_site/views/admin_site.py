@@ -2,9 +2,13 @@ from django.contrib import admin
 
 # In this order.
 NAMES = {
-    "studies": "Studies", "annotators": "Annotators", "analysis": "Analyses", "auth": "Accounts", "axes": "Log-ins",
+    "studies": "Studies",
+    "annotators": "Annotators",
+    "analysis": "Analyses",
+    "auth": "Accounts",
+    "axes": "Log-ins",
     "ApiToken": "API tokens",
-}  # fmt: skip
+}
 
 
 class HevalAdminSite(admin.AdminSite):

@@ -128,53 +128,74 @@ ACTS = {
     act.name: act
     for act in (
         Act(
-            "pause", "Pause",
+            "pause",
+            "Pause",
             ("Nobody new can come in until you resume. Those inside go on, and keep their places.",),
             _pause,
         ),
         Act("resume", "Resume", ("Annotators can come in again.",), _resume),
         Act(
-            "draw-more", "Open more places",
+            "draw-more",
+            "Open more places",
             ("More batches of the same design are drawn where all are taken. What was drawn before does not change.",),
-            _draw_more, DrawMoreForm,
+            _draw_more,
+            DrawMoreForm,
         ),
         Act(
-            "close", "Close",
+            "close",
+            "Close",
             (
                 "No new annotator can come in, ever: a closed study is not opened again, it is cloned.",
                 "Those inside may finish within the grace period, which is set on the study's page. Then the answers are complete. The study stays "
                 "open for these answers until the end of the grace period, also where nobody is inside.",
             ),
-            _close, OptionalReasonForm, is_grave=True,
+            _close,
+            OptionalReasonForm,
+            is_grave=True,
         ),
         Act(
-            "unblind", "Show outcomes now",
+            "unblind",
+            "Show outcomes now",
             (
                 "Outcomes by system are hidden while a study collects, so that nobody stops, adds people or excludes them by what they see.",
                 "From the moment you look, its tests are no longer confirmatory. The report says so, with your reason.",
             ),
-            _unblind, ReasonForm, Action.UNBLIND, is_grave=True,
+            _unblind,
+            ReasonForm,
+            Action.UNBLIND,
+            is_grave=True,
         ),
         Act(
-            "clone", "Clone",
+            "clone",
+            "Clone",
             (
                 "A new draft with the same words, design, systems, prompts and outputs, and a new seed. It has no people: you are its owner.",
                 "Who took part here is kept out of it, unless you change that on its page.",
             ),
-            _clone, CloneForm, Action.CLONE,
+            _clone,
+            CloneForm,
+            Action.CLONE,
         ),
         Act(
-            "archive", "Archive", ("The study leaves the list. Nothing is lost, and it can be brought back.",),
-            _archive, action=Action.ARCHIVE,
+            "archive",
+            "Archive",
+            ("The study leaves the list. Nothing is lost, and it can be brought back.",),
+            _archive,
+            action=Action.ARCHIVE,
         ),
         Act("restore", "Bring back", ("The study returns to the list.",), _restore, action=Action.ARCHIVE),
         Act(
-            "delete", "Delete draft",
-            ("The draft goes, with its systems, prompts, outputs and tries. If anything of it is on record, it is archived instead.",),
-            _delete, action=Action.ARCHIVE, is_grave=True,
+            "delete",
+            "Delete draft",
+            (
+                "The draft goes, with its systems, prompts, outputs and tries. If anything of it is on record, it is archived instead.",
+            ),
+            _delete,
+            action=Action.ARCHIVE,
+            is_grave=True,
         ),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

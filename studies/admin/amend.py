@@ -22,9 +22,10 @@ class AmendForm(CleanWords, forms.Form):
     """The columns that may be amended, as fields, and a reason. ``changes`` is what lifecycle.amend takes."""
 
     reason = forms.CharField(
-        max_length=1000, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        max_length=1000,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
         help_text="Why. The report names each version with its reason.",
-    )  # fmt: skip
+    )
 
     def __init__(self, study: Study, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -33,9 +34,7 @@ class AmendForm(CleanWords, forms.Form):
         questions = (
             Question.objects.filter(section__study=study).select_related("section").order_by("section", "position")
         )
-        self.rows += [
-            ("question", q.pk, q, f"Section {q.section.position}, question {q.key}") for q in questions
-        ]  # fmt: skip
+        self.rows += [("question", q.pk, q, f"Section {q.section.position}, question {q.key}") for q in questions]
         reason = self.fields.pop("reason")
         for kind, pk, row, _ in self.rows:
             for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):

@@ -128,9 +128,12 @@ class LinkedProblem:
 
 # A problem's field > the part of the study page that holds it, where the field has no input of its own.
 _GROUPS = {
-    "systems": "systems-group", "arms": "arms-group", "contrasts": "contrasts-group", "sections": "sections-group",
+    "systems": "systems-group",
+    "arms": "arms-group",
+    "contrasts": "contrasts-group",
+    "sections": "sections-group",
     "exclusion_rules": "exclusion_rules-group",
-}  # fmt: skip
+}
 _LISTS = {
     "prompts": "admin:studies_prompt_changelist",
     "outputs": "admin:studies_output_changelist",

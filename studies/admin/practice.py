@@ -35,9 +35,12 @@ class PracticeForm(CleanWords, forms.Form):
         systems = {system.pk: system for system in section.study.systems.order_by("name")}
         self.fields["first"] = RowChoice(systems, empty="choose", label="text of")
         self.fields["second"] = RowChoice(
-            systems, empty="no second text", required=False, label="beside it, the text of",
+            systems,
+            empty="no second text",
+            required=False,
+            label="beside it, the text of",
             help_text="For practice by comparison: a human and a machine text of the same prompt.",
-        )  # fmt: skip
+        )
         self.order_fields(["prompt", "first", "second", "explanation"])
         self.section = section
 

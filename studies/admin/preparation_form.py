@@ -34,8 +34,14 @@ ENDS = {
 }
 # Filters without a field here (they need reference texts) are kept as they were declared.
 FIELDLESS = frozenset(FILTERS) - {
-    "begins_with_tag", "begins_with", "has_no_question", "ends_in_punctuation", "has_no_tag_residue", "word_limits", "has_none",
-}  # fmt: skip
+    "begins_with_tag",
+    "begins_with",
+    "has_no_question",
+    "ends_in_punctuation",
+    "has_no_tag_residue",
+    "word_limits",
+    "has_none",
+}
 
 
 class PreparationForm(CleanWords, forms.Form):
@@ -129,8 +135,10 @@ class PreparationForm(CleanWords, forms.Form):
                 yield {"filter": name}
         if cleaned["minimum_words"] or cleaned["maximum_words"]:
             yield {
-                "filter": "word_limits", "minimum": cleaned["minimum_words"] or 0, "maximum": cleaned["maximum_words"] or 0,
-            }  # fmt: skip
+                "filter": "word_limits",
+                "minimum": cleaned["minimum_words"] or 0,
+                "maximum": cleaned["maximum_words"] or 0,
+            }
         if cleaned["has_none"]:
             yield {"filter": "has_none", "strings": cleaned["has_none"]}
         yield from self.kept_filters
@@ -148,13 +156,16 @@ def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
             declared[each["filter"]] = each
     length = preparation.length
     initial = {f"is_{name}": value for name, value in asdict(preparation.normalisation).items()} | {
-        "manner": length.manner, "limit": length.limit or None, "trimmed": list(length.trimmed), "ends": length.ends,
+        "manner": length.manner,
+        "limit": length.limit or None,
+        "trimmed": list(length.trimmed),
+        "ends": length.ends,
         "tags": declared.get("begins_with_tag", {}).get("tags", []),
         "begins": declared.get("begins_with", {}).get("text", ""),
         "minimum_words": declared.get("word_limits", {}).get("minimum") or None,
         "maximum_words": declared.get("word_limits", {}).get("maximum") or None,
         "has_none": declared.get("has_none", {}).get("strings", []),
-    }  # fmt: skip
+    }
     for name in ("has_no_question", "ends_in_punctuation", "has_no_tag_residue"):
         initial[name] = name in declared
     return initial, kept

@@ -69,9 +69,11 @@ class PenForm(CleanWords, forms.Form):
 
     which = forms.ChoiceField(choices=list(questions.CHOICES.items()), label="pairs")
     order = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}), required=False, label="order of the systems",
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
+        required=False,
+        label="order of the systems",
         help_text="Their names, one a line; who is not named follows. Empty: by name.",
-    )  # fmt: skip
+    )
     text = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 2, "cols": 80}), label="words", help_text="{x} and {y} become the letters."
     )

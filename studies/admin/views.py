@@ -125,7 +125,7 @@ def import_stimuli(request, code):
         try:
             upload = uploads.keep(
                 file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
-            )  # fmt: skip
+            )
             import_job.start(study, upload, request.user, is_confirmed=False)
         except lifecycle.NotNow as refused:
             form.add_error("file", str(refused))
@@ -177,16 +177,26 @@ def _shown(request, study, upload, job: Job | None, status: int = 200, fault: st
     importer = import_job.importer_of(upload)
     findings = report.findings if report else []
     return page(
-        request, "import_report", study, status, upload=upload, report=report, fault=fault or upload.fault,
+        request,
+        "import_report",
+        study,
+        status,
+        upload=upload,
+        report=report,
+        fault=fault or upload.fault,
         # What cannot be undone is told above the button, the rest below it.
-        first_findings=[one for one in findings if one.kind == "freezes"], findings=[one for one in findings if one.kind != "freezes"],
-        again=reverse(importer.page, args=[study.code]), confirm_words=importer.confirm,
+        first_findings=[one for one in findings if one.kind == "freezes"],
+        findings=[one for one in findings if one.kind != "freezes"],
+        again=reverse(importer.page, args=[study.code]),
+        confirm_words=importer.confirm,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],
         more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,
-        may_confirm=bool(report and report.is_sound and report.has_news and not upload.is_confirmed and not importer.refusal(study)),
-    )  # fmt: skip
+        may_confirm=bool(
+            report and report.is_sound and report.has_news and not upload.is_confirmed and not importer.refusal(study)
+        ),
+    )
 
 
 @login_required

@@ -30,10 +30,18 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
     """
     if drawn is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
         rows = (
-            Placement.objects.filter(batch__study=study, item__retired_in=None).exclude(batch__origin=Batch.Origin.TEST)
+            Placement.objects.filter(batch__study=study, item__retired_in=None)
+            .exclude(batch__origin=Batch.Origin.TEST)
             .order_by("batch__number", "number")
-            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__prompt_id", "item__exposures__output_id")
-        )  # fmt: skip
+            .values_list(
+                "batch__number",
+                "batch__arm_id",
+                "item__section_id",
+                "item_id",
+                "item__prompt_id",
+                "item__exposures__output_id",
+            )
+        )
         top_up = set(study.batches.filter(origin=Batch.Origin.TOP_UP).values_list("number", flat=True))
     else:
         if drawn is None:
@@ -48,9 +56,12 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
             made.setdefault(item, []).append((prompt, output))
         rows = [
             (batch.number, batch.arm_id, section, place, prompt, output)
-            for batch in drawn for place, (section, item) in enumerate(batch.items)
-            for prompt, output in (made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs])
-        ]  # fmt: skip
+            for batch in drawn
+            for place, (section, item) in enumerate(batch.items)
+            for prompt, output in (
+                made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs]
+            )
+        ]
         top_up = set()
     output_words = {
         pk: word_count(text) for pk, text in Output.objects.filter(system__study=study).values_list("pk", "text")

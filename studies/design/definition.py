@@ -128,10 +128,15 @@ def _ready_made(study: Study) -> list:
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .order_by("batch__number", "number", "item__exposures__number")
         .values_list(
-            "batch__number", "batch__key", "batch__arm__name", "item__section__position", "item__prompt__key",
-            "item__exposures__output__system__name", "item__exposures__output__sample",
+            "batch__number",
+            "batch__key",
+            "batch__arm__name",
+            "item__section__position",
+            "item__prompt__key",
+            "item__exposures__output__system__name",
+            "item__exposures__output__sample",
         )
-    )  # fmt: skip
+    )
     batches: dict[tuple, list] = {}
     for number, key, arm, *rest in rows:
         batches.setdefault((number, key, arm), []).append(rest)

@@ -146,11 +146,12 @@ class Drawing:
         }
         self.prompts = {
             arm.pk: [
-                prompt for prompt in self.domains[arm.pk]
+                prompt
+                for prompt in self.domains[arm.pk]
                 if all((prompt, system) in self.outputs for system in self.systems[arm.pk])
             ]
             for arm in self.arms
-        }  # fmt: skip
+        }
         self.made = self._made(practice)
 
     def _made(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
@@ -172,10 +173,13 @@ class Drawing:
     def drawing_sections(self, arm_id: int) -> list:
         """Those of the arm that show items of their own."""
         return [
-            section for section in self.sections
-            if REGISTRY[section.protocol].has_items and section.reuses_id is None and section.m
+            section
+            for section in self.sections
+            if REGISTRY[section.protocol].has_items
+            and section.reuses_id is None
+            and section.m
             and (not self.section_arms[section.pk] or arm_id in self.section_arms[section.pk])
-        ]  # fmt: skip
+        ]
 
     def batches(self) -> Iterator[DrawnBatch]:
         """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
@@ -275,8 +279,13 @@ def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[
         if key not in items:
             counts[section_id] = number = counts.get(section_id, 0) + 1
             items[key] = Item(
-                study=study, section_id=section_id, number=number, prompt_id=record.prompt, kind=record.kind, content=key[1]
-            )  # fmt: skip
+                study=study,
+                section_id=section_id,
+                number=number,
+                prompt_id=record.prompt,
+                kind=record.kind,
+                content=key[1],
+            )
             new_items.append(items[key])
             new_outputs.append(record.outputs)
     Item.objects.bulk_create(new_items, batch_size=500)
@@ -311,13 +320,17 @@ def write_batches(
     batches = Batch.objects.bulk_create(
         (
             Batch(
-                study=study, arm_id=batch.arm_id, wanted=wanted, origin=origin, key=keys[place] if keys else "",
+                study=study,
+                arm_id=batch.arm_id,
+                wanted=wanted,
+                origin=origin,
+                key=keys[place] if keys else "",
                 number=batch.number if first_number is None else first_number + place,
             )
             for place, batch in enumerate(drawn)
         ),
         batch_size=500,
-    )  # fmt: skip
+    )
     Placement.objects.bulk_create(
         (
             Placement(batch=batch, item_id=item if isinstance(item, int) else item.pk, number=number)

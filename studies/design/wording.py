@@ -61,16 +61,23 @@ def wording(design: dict[str, Any]) -> Wording:
                 arms=tuple(section["arms"]),
                 questions=tuple(
                     QuestionWords(
-                        key=q["key"], position=q["position"], text=q["text"], help=q["help"], scale=read_scale(q["scale"]),
-                        required=q["required"], skip_reasons=tuple((r["key"], r["label"]) for r in q["skip_reasons"]),
-                        criterion=q["criterion"], x=q["x"], y=q["y"],
+                        key=q["key"],
+                        position=q["position"],
+                        text=q["text"],
+                        help=q["help"],
+                        scale=read_scale(q["scale"]),
+                        required=q["required"],
+                        skip_reasons=tuple((r["key"], r["label"]) for r in q["skip_reasons"]),
+                        criterion=q["criterion"],
+                        x=q["x"],
+                        y=q["y"],
                     )
                     for q in section["questions"]
                 ),
             )
             for section in design["sections"]
         ),
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=64)

@@ -109,10 +109,15 @@ def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
     if stored != study.preparation or report.has_news:
         Study.objects.filter(pk=study.pk).update(preparation=stored, version=F("version") + 1)
         audit.record(
-            "prepare stimuli", study=study, by=by, settings=stored, outputs=report.changed_outputs,
-            prompts=report.changed_prompts, by_step=report.by_step,
+            "prepare stimuli",
+            study=study,
+            by=by,
+            settings=stored,
+            outputs=report.changed_outputs,
+            prompts=report.changed_prompts,
+            by_step=report.by_step,
             dropped=[[each.key, each.filter, each.reason] for each in report.dropped],
-        )  # fmt: skip
+        )
     report.is_written = True
     return report
 

@@ -54,6 +54,9 @@ def events_of(study) -> QuerySet[AuditEvent]:
 def record_all(verb: str, acts: Iterable[dict[str, Any]], *, by, study=None) -> None:
     """The same act about many, one row each, written together; ``acts`` gives each row's ``assignment_code`` and data."""
     AuditEvent.objects.bulk_create(
-        [AuditEvent(verb=verb, study=study, by=by, assignment_code=act.pop("assignment_code", ""), data=act) for act in map(dict, acts)],
+        [
+            AuditEvent(verb=verb, study=study, by=by, assignment_code=act.pop("assignment_code", ""), data=act)
+            for act in map(dict, acts)
+        ],
         batch_size=500,
-    )  # fmt: skip
+    )

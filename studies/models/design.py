@@ -49,10 +49,12 @@ class System(DesignModel):
     name = models.CharField(max_length=100, help_text="Annotators never see it.")
     is_human = models.BooleanField("human author", default=False)
     reference = models.CharField(
-        max_length=9, choices=Reference, blank=True,
+        max_length=9,
+        choices=Reference,
+        blank=True,
         help_text="What others are measured against; maximal and minimal: the best and the worst that an output can be, planted among "
         "those that are rated.",
-    )  # fmt: skip
+    )
 
     class Meta:
         ordering = ["name"]
@@ -128,9 +130,10 @@ class Section(DesignModel):
     protocol = models.CharField(max_length=20, choices=protocols.choices)
     purpose = models.CharField(max_length=9, choices=Purpose, default=Purpose.LIVE)
     m = models.PositiveSmallIntegerField(
-        default=5, validators=[MaxValueValidator(100)],
+        default=5,
+        validators=[MaxValueValidator(100)],
         help_text="Exposure samples: prompts shown in this section. 0 where it shows none (survey).",
-    )  # fmt: skip
+    )
     settings = models.JSONField(default=dict, blank=True)
     reuses = optional_link(
         "self", "reused_by", help_text="Show the first m items of that section again instead of new ones."

@@ -38,9 +38,11 @@ class Contrast(DesignModel):
     family = models.CharField(max_length=50, blank=True, help_text="Corrected together; empty: all of its role.")
     expected = models.CharField(max_length=1, choices=Expected, blank=True)
     margin = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0)],
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
         help_text="Differences smaller than this are equivalent, on the estimand's scale (.05 is 5 points of a probability).",
-    )  # fmt: skip
+    )
     # From one half on no test of equivalence exists: its interval would be turned round.
     level = models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)])
 
@@ -59,22 +61,44 @@ class Contrast(DesignModel):
             CheckConstraint(name="contrast_level_is_below_one_half", condition=Q(level__gt=0, level__lt=0.5)),
             # SQLite ignores nulls_distinct=False: one constraint for each shape of row.
             UniqueConstraint(
-                Least("x", "y"), Greatest("x", "y"), "study", "section", "estimand", "criterion",
-                condition=Q(section__isnull=False, x__isnull=False), name="contrast_once_per_section_also_reversed",
+                Least("x", "y"),
+                Greatest("x", "y"),
+                "study",
+                "section",
+                "estimand",
+                "criterion",
+                condition=Q(section__isnull=False, x__isnull=False),
+                name="contrast_once_per_section_also_reversed",
             ),
             UniqueConstraint(
-                Least("x", "y"), Greatest("x", "y"), "study", "estimand", "criterion",
-                condition=Q(section=None, x__isnull=False), name="contrast_once_per_study_also_reversed",
+                Least("x", "y"),
+                Greatest("x", "y"),
+                "study",
+                "estimand",
+                "criterion",
+                condition=Q(section=None, x__isnull=False),
+                name="contrast_once_per_study_also_reversed",
             ),
             UniqueConstraint(
-                Least("x_condition", "y_condition"), Greatest("x_condition", "y_condition"), "study", "section", "estimand", "criterion",
-                condition=Q(section__isnull=False, x=None), name="contrast_of_conditions_once_per_section",
+                Least("x_condition", "y_condition"),
+                Greatest("x_condition", "y_condition"),
+                "study",
+                "section",
+                "estimand",
+                "criterion",
+                condition=Q(section__isnull=False, x=None),
+                name="contrast_of_conditions_once_per_section",
             ),
             UniqueConstraint(
-                Least("x_condition", "y_condition"), Greatest("x_condition", "y_condition"), "study", "estimand", "criterion",
-                condition=Q(section=None, x=None), name="contrast_of_conditions_once_per_study",
+                Least("x_condition", "y_condition"),
+                Greatest("x_condition", "y_condition"),
+                "study",
+                "estimand",
+                "criterion",
+                condition=Q(section=None, x=None),
+                name="contrast_of_conditions_once_per_study",
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self):
         first, second = (self.x, self.y) if self.x_id else (self.x_condition, self.y_condition)

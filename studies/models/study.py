@@ -174,9 +174,11 @@ class Study(models.Model):
     )
     start_window_seconds = models.PositiveIntegerField(default=600, validators=seconds(60, 7))
     idle_seconds = models.PositiveIntegerField(
-        null=True, blank=True, validators=seconds(60, 30),
+        null=True,
+        blank=True,
+        validators=seconds(60, 30),
         help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
-    )  # fmt: skip
+    )
     grace_seconds = models.PositiveIntegerField(
         default=7200, validators=seconds(0, 30), help_text="After closing, those inside may finish for this long."
     )

@@ -40,8 +40,10 @@ class BestWorstSettings(forms.Form):
         max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
     )
     explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What makes one better than another. Markdown."
-    )  # fmt: skip
+        widget=forms.Textarea(attrs={"rows": 4}),
+        required=False,
+        help_text="What makes one better than another. Markdown.",
+    )
 
 
 def set_size(section) -> int:
@@ -94,14 +96,16 @@ class BestWorst(Protocol):
         if len(systems) < FEWEST:
             yield Problem(
                 f"A best and a worst need outputs of {FEWEST} systems at least, and the study has {len(systems)}. "
-                "Add a system, or ask two choices.", "systems",
-            )  # fmt: skip
+                "Add a system, or ask two choices.",
+                "systems",
+            )
         ends = [system.name for system in systems if system.reference in ENDS]
         if ends:
             yield Problem(
                 f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides which of the others is the best "
-                "or the worst. Take the mark away, or leave the system out.", "systems",
-            )  # fmt: skip
+                "or the worst. Take the mark away, or leave the system out.",
+                "systems",
+            )
         for arm in arms_of(section):
             if 0 < len(arm.systems.all()) < FEWEST <= len(systems):
                 yield Problem(
@@ -120,12 +124,17 @@ class BestWorst(Protocol):
     def asks(self, page):
         return {
             page.slot(question, item): Ask(
-                ExposureChoice(question.required, item.exposures), question.id, stores="chosen", item_id=item.id,
-                position=item.position, text=question.text, help=question.help,
+                ExposureChoice(question.required, item.exposures),
+                question.id,
+                stores="chosen",
+                item_id=item.id,
+                position=item.position,
+                text=question.text,
+                help=question.help,
             )
             for item in page.items
             for question in page.questions
-        }  # fmt: skip
+        }
 
     def clean(self, page, data):
         """The best and the worst are two outputs, and a prompt is answered wholly or not at all."""
@@ -168,8 +177,9 @@ def _question_problems(section):
     for key, question in questions.items():
         if key not in (BEST, WORST):
             yield Problem(
-                f"Question {key} is neither “{BEST}” nor “{WORST}”. Ask about another criterion in a section of its own.", "questions"
-            )  # fmt: skip
+                f"Question {key} is neither “{BEST}” nor “{WORST}”. Ask about another criterion in a section of its own.",
+                "questions",
+            )
         if (question.scale or {}).get("kind") != "output":
             yield Problem(f"Question {key} must be asked as one of the outputs shown.", "questions")
         if question.x_id:
@@ -178,12 +188,13 @@ def _question_problems(section):
             yield Problem(
                 f"Question {key} offers ways not to answer: a best without a worst says too little. Let a whole prompt be left empty instead.",
                 "questions",
-            )  # fmt: skip
+            )
     if len({question.criterion for question in questions.values()}) > 1:
         yield Problem(
             "The best and the worst are asked on two criteria: give both questions one criterion.", "questions"
         )
     if len({question.required for question in questions.values()}) > 1:
         yield Problem(
-            "One of the two questions must be answered and the other need not: let both be required, or neither.", "questions"
-        )  # fmt: skip
+            "One of the two questions must be answered and the other need not: let both be required, or neither.",
+            "questions",
+        )

@@ -203,12 +203,17 @@ class HumanLike(Protocol):
         if len(item.exposures) > 1:
             return {
                 page.slot(question, item): Ask(
-                    ExposureChoice(exposures=item.exposures), question.id, stores="chosen", item_id=item.id,
-                    position=item.position, text=page.section.settings.get("pair_text") or PAIR_TEXT, help=question.help,
+                    ExposureChoice(exposures=item.exposures),
+                    question.id,
+                    stores="chosen",
+                    item_id=item.id,
+                    position=item.position,
+                    text=page.section.settings.get("pair_text") or PAIR_TEXT,
+                    help=question.help,
                 )
                 for question in page.questions
                 if question.key == SOURCE
-            }  # fmt: skip
+            }
         ((label, exposure),) = item.exposures
         return {
             slot: ask
@@ -316,15 +321,18 @@ def _live_problems(section, questions):
     if WHY not in questions and CHANGE not in questions:
         yield Problem(
             f"No question “{WHY}” or “{CHANGE}” asks for reasons: without them nobody can say what annotators looked at.",
-            "questions", False, "no_reasons",
-        )  # fmt: skip
+            "questions",
+            False,
+            "no_reasons",
+        )
     if section.m and section.m < 4:
         yield Problem("Fewer than 4 texts each: an annotator's accuracy says little.", "m", False, "few_texts")
     together = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
     if together:
         yield Problem(
-            f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.", "batches"
-        )  # fmt: skip
+            f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.",
+            "batches",
+        )
 
 
 def _drawing_problems(section, drawing):

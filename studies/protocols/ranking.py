@@ -36,8 +36,10 @@ class RankingSettings(forms.Form):
         max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
     )
     explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What makes one better than another. Markdown."
-    )  # fmt: skip
+        widget=forms.Textarea(attrs={"rows": 4}),
+        required=False,
+        help_text="What makes one better than another. Markdown.",
+    )
 
 
 def allows_ties(settings) -> bool:
@@ -82,16 +84,19 @@ class Ranking(Protocol):
         elif systems > MANY:
             yield Problem(
                 f"{systems} outputs are ranked at once: nobody holds so many in mind, and the middle places are guesses.",
-                "systems", False, "many_to_rank",
-            )  # fmt: skip
+                "systems",
+                False,
+                "many_to_rank",
+            )
         for question in section.questions.all():
             scale = question.scale or {}
             if scale.get("kind") != "number":
                 yield Problem(f"Question {question.key} must be asked as a whole number: the place.", "questions")
             elif not (scale.get("minimum", 0) <= 1 and scale.get("maximum", 100) >= systems):
                 yield Problem(
-                    f"Question {question.key} must take numbers from 1 to {systems}: there are so many places.", "questions"
-                )  # fmt: skip
+                    f"Question {question.key} must take numbers from 1 to {systems}: there are so many places.",
+                    "questions",
+                )
             if question.x_id:
                 yield Problem(f"Question {question.key} ranks all outputs: it cannot name two systems.", "questions")
             if question.skip_reasons:
@@ -99,12 +104,13 @@ class Ranking(Protocol):
                     f"Question {question.key} offers ways not to answer: a place left out makes the others unreadable. "
                     "Let a whole prompt be left empty instead.",
                     "questions",
-                )  # fmt: skip
+                )
         for arm in arms_of(section):
             if len(arm.systems.all()) == 1 and systems > 1:
                 yield Problem(
-                    f"Arm {arm.name} shows the outputs of one system: there is nothing to rank. Give it another system.", "arms"
-                )  # fmt: skip
+                    f"Arm {arm.name} shows the outputs of one system: there is nothing to rank. Give it another system.",
+                    "arms",
+                )
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
         alone = section.items.annotate(n=Count("exposures")).filter(n__lt=2).count() if section.pk else 0
@@ -118,16 +124,25 @@ class Ranking(Protocol):
         return {
             page.slot(question, item, label): Ask(
                 Place(
-                    question.required, 1, len(item.exposures), low=question.scale.low or "the best", high=question.scale.high,
+                    question.required,
+                    1,
+                    len(item.exposures),
+                    low=question.scale.low or "the best",
+                    high=question.scale.high,
                     allows_ties=allows_ties(page.section.settings),
                 ),
-                question.id, item_id=item.id, exposure_id=exposure, label=label, position=item.position,
-                text=question.text.replace("{label}", label), help=question.help,
+                question.id,
+                item_id=item.id,
+                exposure_id=exposure,
+                label=label,
+                position=item.position,
+                text=question.text.replace("{label}", label),
+                help=question.help,
             )
             for item in page.items
             for question in page.questions
             for label, exposure in item.exposures
-        }  # fmt: skip
+        }
 
     def clean(self, page, data):
         """All outputs of a prompt or none; without ties where the section says so. Stored are mid-ranks, beside what was typed."""

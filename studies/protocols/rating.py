@@ -70,13 +70,17 @@ class Rating(Protocol):
             there, lacking = ("maximal", "minimal") if "maximal" in planted else ("minimal", "maximal")
             yield Problem(
                 f"There is a {there} reference and no {lacking} one: without both ends ratings are reported as means, not as utilities.",
-                "systems", False, "one_end",
-            )  # fmt: skip
+                "systems",
+                False,
+                "one_end",
+            )
         if len(planted) == 2 and any((q.scale or {}).get("kind") == "likert" for q in section.questions.all()):
             yield Problem(
                 "Utilities between references are asked for on points: only a number between two ends says how far apart outputs are.",
-                "questions", False, "ends_on_points",
-            )  # fmt: skip
+                "questions",
+                False,
+                "ends_on_points",
+            )
         if len(planted) < 2:
             for contrast in section.study.contrasts.filter(estimand="utility").select_related("x", "y", "section"):
                 if contrast.section_id in (None, section.pk):

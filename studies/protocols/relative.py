@@ -52,16 +52,20 @@ class Relative(Protocol):
     letters_in_words = "In the words of the points, {first} and {second} become the two letters."
     questions = (
         {
-            "key": "better", "text": "Which of the two is better, and by how much?",
+            "key": "better",
+            "text": "Which of the two is better, and by how much?",
             "scale": {
                 "kind": "likert",
                 "labels": [
-                    f"{SECOND} is much better", f"{SECOND} is better", "They are about the same", f"{FIRST} is better",
+                    f"{SECOND} is much better",
+                    f"{SECOND} is better",
+                    "They are about the same",
+                    f"{FIRST} is better",
                     f"{FIRST} is much better",
                 ],
             },
         },
-    )  # fmt: skip
+    )
     # Which systems an item shows is not told by one exposure.
     source = "Ethayarajh and Jurafsky 2022, section 2"
 
@@ -101,9 +105,16 @@ class Relative(Protocol):
                 points = sorted(question.scale.points, key=lambda point: -int(point.key))
                 field = Degrees(question.required, tuple(_named(point, words) for point in points), item.exposures)
                 asks[page.slot(question, item)] = Ask(
-                    field, question.id, item_id=item.id, exposure_id=exposure_id, label=label, position=item.position, text=question.text,
-                    help=question.help, skip_reasons=question.skip_reasons,
-                )  # fmt: skip
+                    field,
+                    question.id,
+                    item_id=item.id,
+                    exposure_id=exposure_id,
+                    label=label,
+                    position=item.position,
+                    text=question.text,
+                    help=question.help,
+                    skip_reasons=question.skip_reasons,
+                )
         return asks
 
     def plausible(self, asks, robot):

@@ -90,8 +90,10 @@ class SPA(Protocol):
             yield Problem(
                 "Maximal and minimal references are read here, though no question names them, because another section shows these items again: "
                 "give that section items of its own.",
-                "reuses", False, "references_read",
-            )  # fmt: skip
+                "reuses",
+                False,
+                "references_read",
+            )
         if section.m < 4:
             yield Problem(
                 "Fewer than 4 prompts: annotators are overconfident after one and unsure after two or three.",
@@ -115,8 +117,10 @@ class SPA(Protocol):
         if any((y, x, criterion) not in asked for x, y, criterion in asked):
             yield Problem(
                 "Some pair is asked in one direction only: a leaning towards the first named cannot be told from a preference.",
-                "questions", False, "one_naming_order",
-            )  # fmt: skip
+                "questions",
+                False,
+                "one_naming_order",
+            )
 
     def _unseen_problems(self, section, questions):
         """A question about a system that an arm does not show would have a gap where the system's letter goes."""
@@ -126,8 +130,9 @@ class SPA(Protocol):
             if unseen:
                 yield Problem(
                     f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, and the questions ask about it: add the system to the arm, or "
-                    "give the arm a section of its own.", "arms",
-                )  # fmt: skip
+                    "give the arm a section of its own.",
+                    "arms",
+                )
 
     def pages(self, section, items, answers):
         read = Page(f"s{section.position}.read", section, tuple(items), step="read")

@@ -42,9 +42,12 @@ class TwoChoiceSettings(PairSettings):
     )
     stopping = forms.ChoiceField(choices=list(RULES.items()), initial="anytime", label="stopping rule")
     delta = forms.FloatField(
-        min_value=0.0001, max_value=0.2, initial=0.001, label="error allowed (delta)",
+        min_value=0.0001,
+        max_value=0.2,
+        initial=0.001,
+        label="error allowed (delta)",
         help_text="For the paper's rules alone: 1 minus the confidence.",
-    )  # fmt: skip
+    )
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
     )
@@ -103,18 +106,23 @@ class TwoChoice(Protocol):
             if not question.help.strip():
                 yield Problem(
                     f"Question {question.key} has no help: the criterion's definition would not be in sight.",
-                    "questions", False, f"no_definition:{question.key}",
-                )  # fmt: skip
+                    "questions",
+                    False,
+                    f"no_definition:{question.key}",
+                )
         if len(questions) > 1:
             yield Problem(
                 "Several criteria are asked about the same pair: answers to one colour those to the others.",
-                "questions", False, "several_criteria",
-            )  # fmt: skip
+                "questions",
+                False,
+                "several_criteria",
+            )
         if section.reuses_id:
             yield Problem(
                 "Its labels are planned for items of its own, and it shows those of another section again: nothing would be counted. Give it "
-                "items of its own.", "reuses",
-            )  # fmt: skip
+                "items of its own.",
+                "reuses",
+            )
         yield from pair_problems(section, self.settings_of(section))
         yield from self._strategy_problems(section)
         yield from self._stopping_problems(section)
@@ -135,8 +143,10 @@ class TwoChoice(Protocol):
         if shown_to > 1:
             yield Problem(
                 "Several arms see this section, each of them all items: an item gets the strategy's labels in each arm.",
-                "arms", settings["strategy"] == "max_three", "strategy_in_each_arm",
-            )  # fmt: skip
+                "arms",
+                settings["strategy"] == "max_three",
+                "strategy_in_each_arm",
+            )
         ready = study.batches.filter(origin="imported")
         if ready.exists():
             yield from self._ready_made_problems(section, ready, settings)
@@ -155,8 +165,10 @@ class TwoChoice(Protocol):
         if twice:
             yield Problem(
                 f"{twice} items lie in several ready-made batches: they get more labels than the strategy wants.",
-                "batches", settings["strategy"] == "max_three", "items_in_several_batches",
-            )  # fmt: skip
+                "batches",
+                settings["strategy"] == "max_three",
+                "items_in_several_batches",
+            )
         places = ready.count() * section.study.annotators_per_batch
         if settings["strategy"] == "max_three" and section.study.target_n and section.study.target_n < places:
             yield Problem(
@@ -197,19 +209,25 @@ class TwoChoice(Protocol):
                 if contrast.margin is None:
                     yield Problem(
                         f"{contrast} has no margin: that the two are equivalent can never be concluded, only that one is better.",
-                        "contrasts", False, f"no_margin_to_stop:{contrast}",
-                    )  # fmt: skip
+                        "contrasts",
+                        False,
+                        f"no_margin_to_stop:{contrast}",
+                    )
             if study.batches_per_annotator > 1:
                 yield Problem(
                     "Annotators may take several batches: the stopping rule counts the first of each.",
-                    "batches_per_annotator", False, "first_batch_counts",
-                )  # fmt: skip
+                    "batches_per_annotator",
+                    False,
+                    "first_batch_counts",
+                )
         elif settings["stopping"] == "first":
             yield Problem(
                 "Hoeffding's bound holds for one look at a number of items fixed beforehand. Looked at after every item it decides "
                 "between two equal systems far more often than delta says.",
-                "settings", False, "fixed_n_bound",
-            )  # fmt: skip
+                "settings",
+                False,
+                "fixed_n_bound",
+            )
 
     # An annotator's page
 
@@ -218,12 +236,18 @@ class TwoChoice(Protocol):
         may_tie = bool(page.section.settings.get("allows_tie"))
         return {
             page.slot(question, item): Ask(
-                ExposureChoice(question.required, item.exposures, tie if may_tie else ""), question.id, stores="chosen",
-                item_id=item.id, position=item.position, text=question.text, help=question.help, skip_reasons=question.skip_reasons,
+                ExposureChoice(question.required, item.exposures, tie if may_tie else ""),
+                question.id,
+                stores="chosen",
+                item_id=item.id,
+                position=item.position,
+                text=question.text,
+                help=question.help,
+                skip_reasons=question.skip_reasons,
             )
             for item in page.items
             for question in page.questions
-        }  # fmt: skip
+        }
 
     # Collecting
 

@@ -162,14 +162,24 @@ def delete_draft(study: Study, by) -> str:
 def _delete_design(study: Study) -> None:
     study.sections.update(reuses=None)
     rows = [
-        Placement.objects.filter(batch__study=study), Batch.objects.filter(study=study).exclude(copy_of=None),
-        Batch.objects.filter(study=study), Expected.objects.filter(item__study=study),
-        Exposure.objects.filter(item__study=study), Item.objects.filter(study=study),
-        Output.objects.filter(system__study=study), Prompt.objects.filter(study=study), Contrast.objects.filter(study=study),
-        Question.objects.filter(section__study=study), SectionArm.objects.filter(section__study=study),
-        Section.objects.filter(study=study), ArmSystem.objects.filter(arm__study=study), Arm.objects.filter(study=study),
-        ExclusionRule.objects.filter(study=study), System.objects.filter(study=study), study.jobs.exclude(state="running"),
-    ]  # fmt: skip
+        Placement.objects.filter(batch__study=study),
+        Batch.objects.filter(study=study).exclude(copy_of=None),
+        Batch.objects.filter(study=study),
+        Expected.objects.filter(item__study=study),
+        Exposure.objects.filter(item__study=study),
+        Item.objects.filter(study=study),
+        Output.objects.filter(system__study=study),
+        Prompt.objects.filter(study=study),
+        Contrast.objects.filter(study=study),
+        Question.objects.filter(section__study=study),
+        SectionArm.objects.filter(section__study=study),
+        Section.objects.filter(study=study),
+        ArmSystem.objects.filter(arm__study=study),
+        Arm.objects.filter(study=study),
+        ExclusionRule.objects.filter(study=study),
+        System.objects.filter(study=study),
+        study.jobs.exclude(state="running"),
+    ]
     for queryset in rows:
         queryset.delete()
 

@@ -47,16 +47,24 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
         raise NotNow("There is such a practice item already.")
     numbers = section.items.filter(number__lt=TEST_NUMBERS).aggregate(last=Max("number"))
     item = Item.objects.create(
-        study_id=section.study_id, section=section, number=(numbers["last"] or 0) + 1, prompt_id=prompt,
-        kind=Item.Kind.PRACTICE, content=content,
-    )  # fmt: skip
+        study_id=section.study_id,
+        section=section,
+        number=(numbers["last"] or 0) + 1,
+        prompt_id=prompt,
+        kind=Item.Kind.PRACTICE,
+        content=content,
+    )
     exposures = [Exposure.objects.create(item=item, output=output, number=n) for n, output in enumerate(outputs)]
     for key, truth in truths.items():
         is_place = isinstance(truth, int)
         Expected.objects.create(
-            item=item, question=questions[key], explanation=explanation, exposure=exposures[truth] if is_place else None,
-            low=None if is_place else truth[0], high=None if is_place else truth[1],
-        )  # fmt: skip
+            item=item,
+            question=questions[key],
+            explanation=explanation,
+            exposure=exposures[truth] if is_place else None,
+            low=None if is_place else truth[0],
+            high=None if is_place else truth[1],
+        )
     return item
 
 

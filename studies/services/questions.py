@@ -82,10 +82,16 @@ def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: 
         position += 1
         questions.append(
             Question(
-                section=section, position=position, key=_free_key(x, y, criterion, keys), x=x, y=y, text=text,
-                criterion=criterion, scale={"kind": "percent"},
+                section=section,
+                position=position,
+                key=_free_key(x, y, criterion, keys),
+                x=x,
+                y=y,
+                text=text,
+                criterion=criterion,
+                scale={"kind": "percent"},
             )
-        )  # fmt: skip
+        )
     Question.objects.bulk_create(questions)
     return len(questions)
 

@@ -101,16 +101,30 @@ def test_an_output_that_cannot_be_is_named_with_its_row_and_no_row_is_stored(stu
 # What a report is asked for with
 
 PARAMETERS = {
-    "level in words": ({"level": "0.95"}, "level"), "level 1": ({"level": 1}, "level"), "level below": ({"level": 0.49}, "level"),
-    "level true": ({"level": True}, "level"), "level a list": ({"level": [0.9]}, "level"), "level null": ({"level": None}, "level"),
-    "resamples in words": ({"resamples": "199"}, "resamples"), "too few": ({"resamples": 98}, "resamples"), "too many": ({"resamples": 10**5}, "resamples"),
-    "resamples 1e3": ({"resamples": 1e3}, "resamples"), "resamples true": ({"resamples": True}, "resamples"),
-    "an origin alone": ({"origins": "live"}, "origin"), "no origin": ({"origins": []}, "origin"), "origin unknown": ({"origins": ["mars"]}, "origin"),
-    "origin a number": ({"origins": [1]}, "origin"), "origin a list": ({"origins": [["live"]]}, "origin"), "origins an object": ({"origins": {"a": 1}}, "origin"),
-    "stars unknown": ({"star_scheme": "***"}, "star_scheme"), "stars a number": ({"star_scheme": 5}, "star_scheme"),
-    "stars a list": ({"star_scheme": ["5/1/0.1"]}, "star_scheme"), "no such parameter": ({"assignment__annotator": "x"}, "assignment__annotator"),
-    "a list": ([], None), "a text": ("x", None),
-}  # fmt: skip
+    "level in words": ({"level": "0.95"}, "level"),
+    "level 1": ({"level": 1}, "level"),
+    "level below": ({"level": 0.49}, "level"),
+    "level true": ({"level": True}, "level"),
+    "level a list": ({"level": [0.9]}, "level"),
+    "level null": ({"level": None}, "level"),
+    "resamples in words": ({"resamples": "199"}, "resamples"),
+    "too few": ({"resamples": 98}, "resamples"),
+    "too many": ({"resamples": 10**5}, "resamples"),
+    "resamples 1e3": ({"resamples": 1e3}, "resamples"),
+    "resamples true": ({"resamples": True}, "resamples"),
+    "an origin alone": ({"origins": "live"}, "origin"),
+    "no origin": ({"origins": []}, "origin"),
+    "origin unknown": ({"origins": ["mars"]}, "origin"),
+    "origin a number": ({"origins": [1]}, "origin"),
+    "origin a list": ({"origins": [["live"]]}, "origin"),
+    "origins an object": ({"origins": {"a": 1}}, "origin"),
+    "stars unknown": ({"star_scheme": "***"}, "star_scheme"),
+    "stars a number": ({"star_scheme": 5}, "star_scheme"),
+    "stars a list": ({"star_scheme": ["5/1/0.1"]}, "star_scheme"),
+    "no such parameter": ({"assignment__annotator": "x"}, "assignment__annotator"),
+    "a list": ([], None),
+    "a text": ("x", None),
+}
 
 
 @pytest.mark.parametrize(("sent", "name"), PARAMETERS.values(), ids=PARAMETERS)
@@ -123,12 +137,22 @@ def test_a_report_over_rest_is_asked_for_with_what_it_knows_or_not_at_all(study,
 
 FORM = {"origins": ["live"], "level": "0.95", "resamples": "199", "star_scheme": "10/5/1"}
 TYPED = {
-    "level NaN": ({"level": "NaN"}, "Confidence level"), "level 1e309": ({"level": "1e309"}, "Confidence level"), "level 0,95": ({"level": "0,95"}, "Confidence level"),
-    "level 1": ({"level": "1"}, "Confidence level"), "level ٣": ({"level": "٣"}, "Confidence level"), "level NUL": ({"level": "0.9\x00"}, "Confidence level"),
-    "resamples 98": ({"resamples": "98"}, "Resamples"), "resamples 1e3": ({"resamples": "1e3"}, "Resamples"), "resamples long": ({"resamples": "9" * 5000}, "Resamples"),
-    "resamples ³": ({"resamples": "³"}, "Resamples"), "no origin": ({"origins": []}, "Answers of"), "origin unknown": ({"origins": ["mars"]}, "Answers of"),
-    "origin test": ({"origins": ["test"]}, "Answers of"), "stars unknown": ({"star_scheme": "\x00"}, "Stars at"), "nothing": (dict.fromkeys(FORM, ""), "Resamples"),
-}  # fmt: skip
+    "level NaN": ({"level": "NaN"}, "Confidence level"),
+    "level 1e309": ({"level": "1e309"}, "Confidence level"),
+    "level 0,95": ({"level": "0,95"}, "Confidence level"),
+    "level 1": ({"level": "1"}, "Confidence level"),
+    "level ٣": ({"level": "٣"}, "Confidence level"),
+    "level NUL": ({"level": "0.9\x00"}, "Confidence level"),
+    "resamples 98": ({"resamples": "98"}, "Resamples"),
+    "resamples 1e3": ({"resamples": "1e3"}, "Resamples"),
+    "resamples long": ({"resamples": "9" * 5000}, "Resamples"),
+    "resamples ³": ({"resamples": "³"}, "Resamples"),
+    "no origin": ({"origins": []}, "Answers of"),
+    "origin unknown": ({"origins": ["mars"]}, "Answers of"),
+    "origin test": ({"origins": ["test"]}, "Answers of"),
+    "stars unknown": ({"star_scheme": "\x00"}, "Stars at"),
+    "nothing": (dict.fromkeys(FORM, ""), "Resamples"),
+}
 
 
 @pytest.mark.parametrize(("changes", "label"), TYPED.values(), ids=TYPED)

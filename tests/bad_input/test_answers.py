@@ -31,7 +31,10 @@ CASES = [
     ({"annotator": ["w1"]}, "column “annotator”"),
     ({"annotator": "w\u202e1"}, "invisible character"),
     ({"annotator": "w" * 201}, "200 are allowed"),
-    ({"question": "bettter"}, "column “question”: the study does not ask “bettter”; its questions are better, overall, fluent, comment"),
+    (
+        {"question": "bettter"},
+        "column “question”: the study does not ask “bettter”; its questions are better, overall, fluent, comment",
+    ),
     ({"question": ""}, "column “question”: could be several: better in section 1"),
     ({"section": 9}, "column “section”: the study has no section 9"),
     ({"section": 2}, "column “question”: the study does not ask “better”"),
@@ -71,11 +74,14 @@ CASES = [
     (RATED | {"value": ""}, "column “value”: is empty"),
     (RATED | {"system": ""}, "column “system”: “overall” is asked about each output: say of which system"),
     ({"question": "fluent", "choice": "perhaps"}, "column “prompt_key”: section 3 shows no texts: leave it empty"),
-    ({"annotator": "w1", "question": "fluent", "choice": "perhaps"}, "column “choice”: “perhaps” is no answer to “fluent”"),
+    (
+        {"annotator": "w1", "question": "fluent", "choice": "perhaps"},
+        "column “choice”: “perhaps” is no answer to “fluent”",
+    ),
     ({"annotator": "w1", "question": "comment", "text": "x\x00y"}, "holds a NUL character"),
     ({"annotator": "w1", "question": "comment", "text": "x" * 2001}, "at most 2000 characters"),
     ({"annotator": "w1", "question": "comment", "text": {"a": 1}}, "column “text”"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -136,7 +142,7 @@ def test_arms_must_be_said_where_there_are_several(study, tmp_path):
         ("annotator,value\n", "a.xlsx", "is not a table"),
         (b"PK\x03\x04", "a.zip", "is not a table"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_table_of_answers_is_refused(study, tmp_path, text, name, message):
     assert message in read(study, tmp_path, text, name)
 
@@ -149,9 +155,17 @@ def test_a_column_that_is_not_there_is_named(study, tmp_path):
 
 @pytest.mark.parametrize(
     "columns",
-    ["annotator", "annotator =", "= worker", "worker = annotator", "annotator = a\nannotator = b", "annotator = a\nvalue = a",
-     "shown:a = x", "annotator = " + "x" * 201],
-)  # fmt: skip
+    [
+        "annotator",
+        "annotator =",
+        "= worker",
+        "worker = annotator",
+        "annotator = a\nannotator = b",
+        "annotator = a\nvalue = a",
+        "shown:a = x",
+        "annotator = " + "x" * 201,
+    ],
+)
 def test_a_mapping_that_is_none_is_refused_on_the_page(study, client, columns):
     with pytest.raises(SettingsRefused):
         Options.from_text(columns)

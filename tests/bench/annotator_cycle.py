@@ -66,8 +66,12 @@ def loaded(site: Site, **job) -> dict:
     """Run the clients in a process of their own."""
     job = {"port": site.port} | job
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.load"], input=json.dumps(job).encode(), stdout=subprocess.PIPE, cwd=ROOT, check=True
-    )  # fmt: skip
+        [sys.executable, "-m", "tests.bench.load"],
+        input=json.dumps(job).encode(),
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -78,9 +82,10 @@ def measured(pair: Pair, site: Site, **job) -> dict:
     web, database = (after - start for after, start in zip(pair.cpu(site), before, strict=True))
     done = max(1, seen["done"])
     return seen | {
-        "cpu_ms": (web + database) / done * 1000, "database_ms": database / done * 1000,
+        "cpu_ms": (web + database) / done * 1000,
+        "database_ms": database / done * 1000,
         "per_second": seen["done"] / seen["wall"],
-    }  # fmt: skip
+    }
 
 
 def made(stack: ExitStack, home: Path, database: str, places: int) -> tuple[Pair, str]:
@@ -115,9 +120,11 @@ def medians(rounds: list[dict]) -> dict:
     names = ("per_second", "cpu_ms", "database_ms", "p50", "p95", "page_bytes")
     found = {name: median(one[name] for one in rounds) for name in names if rounds[0][name] is not None}
     return found | {
-        "errors": sum(one["errors"] for one in rounds), "error_words": sorted({w for one in rounds for w in one["error_words"]}),
-        "done": sum(one["done"] for one in rounds), "spent": sum(one["spent"] for one in rounds),
-    }  # fmt: skip
+        "errors": sum(one["errors"] for one in rounds),
+        "error_words": sorted({w for one in rounds for w in one["error_words"]}),
+        "done": sum(one["done"] for one in rounds),
+        "spent": sum(one["spent"] for one in rounds),
+    }
 
 
 def compared(ours: list[dict], bare: list[dict]) -> dict:
@@ -251,10 +258,16 @@ def measure_flatness(pair: Pair, say: Callable, repeats: int = 4) -> dict:
             costs[name].append(walked_together(pair, sizes[name]))
     found = {
         "late_of_early": median(after / before for before, after in zip(early, late, strict=True)),
-        "study_ten_times_as_large": median(big / small for small, big in zip(costs["small"], costs["large"], strict=True)),
-        "early_ms": median(early), "late_ms": median(late), "small_ms": median(costs["small"]), "large_ms": median(costs["large"]),
-        "first_readers_small_ms": cold["small"], "first_readers_large_ms": cold["large"],
-    }  # fmt: skip
+        "study_ten_times_as_large": median(
+            big / small for small, big in zip(costs["small"], costs["large"], strict=True)
+        ),
+        "early_ms": median(early),
+        "late_ms": median(late),
+        "small_ms": median(costs["small"]),
+        "large_ms": median(costs["large"]),
+        "first_readers_small_ms": cold["small"],
+        "first_readers_large_ms": cold["large"],
+    }
     say(
         f"{pair.database:9} flat: pages {995 - WINDOW} to 994 cost {found['late_of_early']:.3f} of pages 5 to {4 + WINDOW} "
         f"({found['late_ms']:.2f} and {found['early_ms']:.2f} ms CPU); a study ten times as large "

@@ -195,11 +195,18 @@ class Load:
         wall = time.perf_counter() - began
         done = sorted(self.milliseconds)
         return {
-            "done": len(done), "wall": wall, "errors": len(self.errors), "error_words": sorted(set(self.errors))[:5],
-            "p50": done[len(done) // 2] if done else None, "p95": done[int(len(done) * 0.95)] if done else None,
-            "page_bytes": self.bytes // self.gets if self.gets else None, "reconnects": self.reconnects, "spent": self.spent,
-            "load_cpu": time.process_time(), "left": self.left + list(self.paths),
-        }  # fmt: skip
+            "done": len(done),
+            "wall": wall,
+            "errors": len(self.errors),
+            "error_words": sorted(set(self.errors))[:5],
+            "p50": done[len(done) // 2] if done else None,
+            "p95": done[int(len(done) * 0.95)] if done else None,
+            "page_bytes": self.bytes // self.gets if self.gets else None,
+            "reconnects": self.reconnects,
+            "spent": self.spent,
+            "load_cpu": time.process_time(),
+            "left": self.left + list(self.paths),
+        }
 
 
 if __name__ == "__main__":

@@ -117,9 +117,20 @@ class Postgres:
             shutil.chown(home, "postgres", "postgres")
         data = home / "data"
         subprocess.run(
-            [programs / "initdb", "--pgdata", data, "--username=heval", "--auth=trust", "--encoding=UTF8", "--locale=C"],
-            check=True, stdout=subprocess.DEVNULL, cwd=home, **self.who,
-        )  # fmt: skip
+            [
+                programs / "initdb",
+                "--pgdata",
+                data,
+                "--username=heval",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=home,
+            **self.who,
+        )
         self.port = free_port()
         self.log = (home / "log").open("w")
         self.command = [programs / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1", "-k", ""]
@@ -182,11 +193,15 @@ class Site:
         home.mkdir(exist_ok=True)
         self.home, self.application, self.port = home, application, free_port()
         self.environment = {name: value for name, value in os.environ.items() if name not in OURS} | {
-            "HEVAL_HOME": str(home), "PORT": str(self.port), "LISTEN": "127.0.0.1", "LOG_FORMAT": "plain",
-            "SITE_URL": f"http://127.0.0.1:{self.port}", "DJANGO_SETTINGS_MODULE": settings,
+            "HEVAL_HOME": str(home),
+            "PORT": str(self.port),
+            "LISTEN": "127.0.0.1",
+            "LOG_FORMAT": "plain",
+            "SITE_URL": f"http://127.0.0.1:{self.port}",
+            "DJANGO_SETTINGS_MODULE": settings,
             "SECRET_KEY": "secret-key-of-a-measurement-" + "0123456789" * 4,
             "PSEUDONYM_KEY": "pseudonym-key-of-a-measurement-" + "0123456789" * 4,
-        }  # fmt: skip
+        }
         if database_url:
             self.environment |= {"DATABASE_URL": database_url}
         self.process: subprocess.Popen | None = None
@@ -202,8 +217,12 @@ class Site:
         self.log = (self.home / "web.log").open("a")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gunicorn", "-c", "python:heval_site.server", self.application],
-            env=self.environment | environment, cwd=ROOT, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            env=self.environment | environment,
+            cwd=ROOT,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         self.wait("/healthz")
 
     def wait(self, path: str, seconds: float = 30) -> float:

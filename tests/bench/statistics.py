@@ -77,16 +77,21 @@ def alpha_rows(rng, n):
         return found
 
     yield Row(
-        "Krippendorff's alpha", n,
+        "Krippendorff's alpha",
+        n,
         lambda: agreement.krippendorff_alpha(counts, points, resamples=0, rng=rng, **settings).estimate,
-        lambda: plain_alpha(counts), "every pair of values",
+        lambda: plain_alpha(counts),
+        "every pair of values",
         same=lambda a, b: abs(a - b) < 1e-9,
-    )  # fmt: skip
+    )
     yield Row(
-        "Krippendorff's alpha, 1,000 resamples", n,
+        "Krippendorff's alpha, 1,000 resamples",
+        n,
         lambda: agreement.krippendorff_alpha(counts, points, resamples=1000, rng=rng, **settings),
-        rows_resampled, "units resampled (10, times 100)", times=100,
-    )  # fmt: skip
+        rows_resampled,
+        "units resampled (10, times 100)",
+        times=100,
+    )
 
 
 def bootstrap_rows(rng, n):
@@ -109,15 +114,23 @@ def bootstrap_rows(rng, n):
     others = {"percentile": by_scipy("percentile"), "bca": by_scipy("BCa") if n <= 10_000 else None}
     for method, other in others.items():
         yield Row(
-            f"mean, {method}, 10,000 resamples", n,
+            f"mean, {method}, 10,000 resamples",
+            n,
             lambda method=method: bootstrap.bootstrap_mean(values, method=method, resamples=RESAMPLES, rng=rng),
-            other, f"scipy.stats.bootstrap ({few}, times {RESAMPLES // few})" if other else "", times=RESAMPLES / few,
-        )  # fmt: skip
+            other,
+            f"scipy.stats.bootstrap ({few}, times {RESAMPLES // few})" if other else "",
+            times=RESAMPLES / few,
+        )
     yield Row(
-        "mean by 500 annotators, 10,000 resamples", n,
-        lambda: bootstrap.bootstrap_mean(values, clusters=annotators, method="percentile", resamples=RESAMPLES, rng=rng),
-        annotators_resampled, f"rows gathered ({few // 10}, times {10 * RESAMPLES // few})", times=10 * RESAMPLES / few,
-    )  # fmt: skip
+        "mean by 500 annotators, 10,000 resamples",
+        n,
+        lambda: bootstrap.bootstrap_mean(
+            values, clusters=annotators, method="percentile", resamples=RESAMPLES, rng=rng
+        ),
+        annotators_resampled,
+        f"rows gathered ({few // 10}, times {10 * RESAMPLES // few})",
+        times=10 * RESAMPLES / few,
+    )
 
 
 def bradley_terry_rows(rng, n, systems=100):
@@ -180,35 +193,47 @@ def bradley_terry_rows(rng, n, systems=100):
     yield Row(f"Bradley-Terry, {systems} systems", n, whole, by_rows, "likelihood over rows, L-BFGS", same=same)
     if np.all(table + table.T + np.eye(systems) > 0):
         yield Row(
-            f"Bradley-Terry, {systems} systems, 1,000 resamples", n,
+            f"Bradley-Terry, {systems} systems, 1,000 resamples",
+            n,
             lambda: davidson.bradley_terry_bootstrap(table, resamples=1000, rng=rng),
-            rows_resampled, "rows resampled (1, times 1,000)", times=1000,
-        )  # fmt: skip
+            rows_resampled,
+            "rows resampled (1, times 1,000)",
+            times=1000,
+        )
 
 
 def once_rows(rng):
     trials = rng.integers(5, 40, 300)
     right = rng.binomial(trials, np.where(rng.random(300) < 0.15, 0.5, 0.95))
     yield Row(
-        "annotator mixture, 2 components", 300, lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0)),
-        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"), "expectation-maximisation",
-    )  # fmt: skip
+        "annotator mixture, 2 components",
+        300,
+        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0)),
+        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"),
+        "expectation-maximisation",
+    )
     n, systems = 500, 10
     pairs = systems - 1
     xy = np.clip(np.rint(60 + rng.normal(0, 22, (n, pairs))), 0, 100)
     yx = np.clip(np.rint(40 + rng.normal(0, 22, (n, pairs))), 0, 100)
     yield Row(
-        "SPA, all pairs of a report", n,
-        lambda: spa.pairs_recommended(xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)), None, "",
-    )  # fmt: skip
+        "SPA, all pairs of a report",
+        n,
+        lambda: spa.pairs_recommended(xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)),
+        None,
+        "",
+    )
     yield Row("Table 3: 3 difficulties, 5 strategies, 1,000 runs", 15_000, lambda: _table_3(rng), None, "")
 
 
 def _table_3(rng):
     strategies = [
-        choice.Strategy("one"), choice.Strategy("fixed"), choice.Strategy("majority", workers=3),
-        choice.Strategy("majority", workers=7), choice.Strategy("max_three"),
-    ]  # fmt: skip
+        choice.Strategy("one"),
+        choice.Strategy("fixed"),
+        choice.Strategy("majority", workers=3),
+        choice.Strategy("majority", workers=7),
+        choice.Strategy("max_three"),
+    ]
     for difficulty in (0.25, 0.125, 0.0625):
         agents = choice_simulation.draw_agents(difficulty, 15_000, rng=rng)
         for strategy in strategies:

@@ -101,9 +101,16 @@ def text() -> str:
         f"![How often each promise was kept; the numbers are in the tables below.](../../../static/docs/{FIGURE.name})"
     )
     return (
-        BEGINNING.format(figure=figure) + FALSE_ALARMS.format(nominal=".05") + _table(alarms) + COVERAGE + _table(intervals) + WARNED
-        + OTHERS + _table([row for row in found if not row["is_ours"]], promises=True) + ENDING
-    )  # fmt: skip
+        BEGINNING.format(figure=figure)
+        + FALSE_ALARMS.format(nominal=".05")
+        + _table(alarms)
+        + COVERAGE
+        + _table(intervals)
+        + WARNED
+        + OTHERS
+        + _table([row for row in found if not row["is_ours"]], promises=True)
+        + ENDING
+    )
 
 
 def drawing() -> str:
@@ -119,8 +126,12 @@ def drawing() -> str:
     panels = [[row for row in found if row["promise"] == promise] for promise in ("rejects", "covers")]
     figure = Figure(figsize=(11, 0.24 * max(map(len, panels)) + 1.2), layout="constrained")
     for axes, panel, limits, title in zip(
-        figure.subplots(1, 2), panels, ((0, 0.15), (0.8, 1.0)), ("False alarms (promised: .05)", "Coverage (promised: .95)"), strict=True
-    ):  # fmt: skip
+        figure.subplots(1, 2),
+        panels,
+        ((0, 0.15), (0.8, 1.0)),
+        ("False alarms (promised: .05)", "Coverage (promised: .95)"),
+        strict=True,
+    ):
         axes.axvline(panel[0]["nominal"], color="#999999", linewidth=1)
         for place, row in enumerate(panel):
             height = len(panel) - place
@@ -131,8 +142,15 @@ def drawing() -> str:
                 )
                 continue
             axes.errorbar(
-                row["rate"], height, xerr=2 * row["error"], fmt=shape, color="#1f4e79", markersize=4, linewidth=1, clip_on=False
-            )  # fmt: skip
+                row["rate"],
+                height,
+                xerr=2 * row["error"],
+                fmt=shape,
+                color="#1f4e79",
+                markersize=4,
+                linewidth=1,
+                clip_on=False,
+            )
         said = Counter((row["procedure"], row["n"]) for row in panel)
         labels = [
             f"{row['procedure']}, n = {row['n']}"

@@ -81,21 +81,32 @@ def test_the_report_page_names_every_key_of_a_report():
 
     text = PAGES["reference/report-json"].text
     estimate = Estimate(
-        analysis="a", estimand="e", unit="annotator", n=2, interval=Interval(0.95, 0, 1, "t"), test=HypothesisTest(name="t", null=0, statistic=1, pvalue=1),
+        analysis="a",
+        estimand="e",
+        unit="annotator",
+        n=2,
+        interval=Interval(0.95, 0, 1, "t"),
+        test=HypothesisTest(name="t", null=0, statistic=1, pvalue=1),
         effect=Effect(name="d", value=1.0),
-    ).as_dict()  # fmt: skip
+    ).as_dict()
     keys = {*estimate, *estimate["interval"], *estimate["test"], *estimate["effect"]}
     assert not [key for key in keys if f"`{key}`" not in text]
     source = ast.parse((ROOT / "analysis" / "report" / "build.py").read_text(encoding="utf-8"))
     (build,) = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "build_report"]
     stored = {
-        key.value for node in ast.walk(build) if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)
-        and ast.unparse(node.target) == "result" for key in node.value.keys if isinstance(key, ast.Constant)
-    }  # fmt: skip
+        key.value
+        for node in ast.walk(build)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict) and ast.unparse(node.target) == "result"
+        for key in node.value.keys
+        if isinstance(key, ast.Constant)
+    }
     stored |= {
-        node.targets[0].slice.value for node in ast.walk(build) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+        node.targets[0].slice.value
+        for node in ast.walk(build)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Subscript)
         and ast.unparse(node.targets[0].value) == "result"
-    }  # fmt: skip
+    }
     assert {"conclusions", "blocks", "flow"} <= stored
     assert not [key for key in stored if f"`{key}`" not in text]
 

@@ -44,14 +44,16 @@ def audit(told: dict[str, Any]) -> dict[str, Any]:
             replayed += 1  # stored by an attempt of which nobody heard
     known = set(Assignment.objects.values_list("code", flat=True))
     return {
-        "acknowledged_pages": len(told["pages"]), "acknowledged_answers": sum(len(page["answers"]) for page in told["pages"]),
+        "acknowledged_pages": len(told["pages"]),
+        "acknowledged_answers": sum(len(page["answers"]) for page in told["pages"]),
         "acknowledged_claims": len(told["claims"]),
-        "lost_pages": len(lost), "lost_claims": len(set(told["claims"]) - known),
+        "lost_pages": len(lost),
+        "lost_claims": len(set(told["claims"]) - known),
         "doubled_answers": sum(n - 1 for n in about.values()),
         "doubled_places": len(told["claims"]) - len(set(told["claims"])),
         "over_assigned": sum(batch.claimed > batch.wanted for batch in Batch.objects.all()) + len(miscounted_batches()),
         "recorded_without_word": replayed,
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

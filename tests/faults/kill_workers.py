@@ -185,14 +185,21 @@ def killed_under_load(
             thread.join()
         site.stop()
         done = subprocess.run(
-            [sys.executable, "-m", "tests.faults.audit"], input=json.dumps({"pages": told.pages, "claims": told.claims}).encode(),
-            env=site.environment, cwd=ROOT, check=True, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.faults.audit"],
+            input=json.dumps({"pages": told.pages, "claims": told.claims}).encode(),
+            env=site.environment,
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+        )
         found = json.loads(done.stdout)
     return found | {
-        "database": database, "kills": sum(kills), "broken_connections": told.broken, "strange": sorted(set(told.strange)),
+        "database": database,
+        "kills": sum(kills),
+        "broken_connections": told.broken,
+        "strange": sorted(set(told.strange)),
         "strange_count": len(told.strange),
-    }  # fmt: skip
+    }
 
 
 def faults_in(found: dict) -> list[str]:

@@ -126,9 +126,12 @@ def spike(database: str, people: int, within: float, n_stalled: int = 0) -> dict
         for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
     }
     return waits | {
-        "people": people, "inside": len(seen.inside), "asked_to_wait": seen.busy, "strange": sorted(set(seen.strange)),
+        "people": people,
+        "inside": len(seen.inside),
+        "asked_to_wait": seen.busy,
+        "strange": sorted(set(seen.strange)),
         "strange_count": len(seen.strange),
-    }  # fmt: skip
+    }
 
 
 def main() -> int:

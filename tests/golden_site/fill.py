@@ -84,9 +84,10 @@ def _copy(database: Path, url: str) -> None:
         for table in tables:
             kinds = dict(
                 target.execute(
-                    "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s ORDER BY ordinal_position", [table]
+                    "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s ORDER BY ordinal_position",
+                    [table],
                 )
-            )  # fmt: skip
+            )
             names = ", ".join(f'"{name}"' for name in kinds)
             with target.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN') as copy:
                 for row in source.execute(f'SELECT {names} FROM "{table}" ORDER BY 1'):

@@ -94,37 +94,54 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
     design, data, flow = report["design"], report["data"], report["flow"]
     return {
         "study": {
-            "seed": report["seed"], "parameters": report["parameters"], "n": report["n"], "sections": report["sections"],
+            "seed": report["seed"],
+            "parameters": report["parameters"],
+            "n": report["n"],
+            "sections": report["sections"],
             "design": {
-                "mismatch": bool(design["mismatch"]), "now_sha256": design["now_sha256"],
+                "mismatch": bool(design["mismatch"]),
+                "now_sha256": design["now_sha256"],
                 "versions": [[one["version"], one["sha256"], one["assignments"]] for one in design["versions"]],
             },
             "data": data | {"sources": [[one["sha256"], one["assignments"]] for one in data["sources"]]},
-            "flow": flow | {
-                "rules": [{key: one for key, one in rule.items() if key not in ("label", "problem")} for rule in flow["rules"]],
+            "flow": flow
+            | {
+                "rules": [
+                    {key: one for key, one in rule.items() if key not in ("label", "problem")} for rule in flow["rules"]
+                ],
                 "people": ordered([[one["annotator"], one["rule"]] for one in flow["people"]]),
             },
-            "is_hidden": report["outcomes"]["is_hidden"], "is_confirmatory": report["confirmatory"]["is_confirmatory"],
-            "notices": ordered([[one["code"], one["severity"]] for one in report["notices"]]), "families": report["families"],
+            "is_hidden": report["outcomes"]["is_hidden"],
+            "is_confirmatory": report["confirmatory"]["is_confirmatory"],
+            "notices": ordered([[one["code"], one["severity"]] for one in report["notices"]]),
+            "families": report["families"],
             "n_problems": report["n_problems"],
             "conclusions": ordered(
-                [[one[key] for key in ("contrast", "role", "status", "verdict", "recovered")] for one in report["conclusions"]]
+                [
+                    [one[key] for key in ("contrast", "role", "status", "verdict", "recovered")]
+                    for one in report["conclusions"]
+                ]
             ),
         },
         "blocks": ordered([block_of(block) for block in report["blocks"]]),
         "tables": ordered(
             [
-                {"name": one["name"], "columns": [column["key"] for column in one["columns"]], "rows": [row_of(row) for row in one["rows"]]}
+                {
+                    "name": one["name"],
+                    "columns": [column["key"] for column in one["columns"]],
+                    "rows": [row_of(row) for row in one["rows"]],
+                }
                 for one in report["tables"]
             ]
         ),
         "figures": ordered(
             [
-                {key: one[key] for key in ("name", "reference", "limits")} | {"rows": [row_of(row) for row in one["rows"]]}
+                {key: one[key] for key in ("name", "reference", "limits")}
+                | {"rows": [row_of(row) for row in one["rows"]]}
                 for one in report["figures"]
             ]
         ),
-    }  # fmt: skip
+    }
 
 
 def exports_of(study, origins: list[str]) -> dict[str, str]:

@@ -35,12 +35,20 @@ def as_file(study: Study, path: Path) -> Path:
             one.question.section.protocol == "ranking"
         )  # what was typed; what it means beside the others is computed again
         row = {
-            "annotator": f"w{one.assignment_id}", "section": one.question.section.position, "question": one.question.key,
-            "prompt_key": one.item.prompt.key if one.item else "", "system": systems.get(one.exposure_id, ""),
-            "value": one.text if is_rank else "" if one.value is None else one.value, "text": "" if is_rank else one.text,
-            "chosen": systems.get(one.chosen_id, ""), "choice": one.choice, "skip_reason": one.skip_reason, "part": one.part,
-            "position": one.position, "time": one.received_at.isoformat(),
-        }  # fmt: skip
+            "annotator": f"w{one.assignment_id}",
+            "section": one.question.section.position,
+            "question": one.question.key,
+            "prompt_key": one.item.prompt.key if one.item else "",
+            "system": systems.get(one.exposure_id, ""),
+            "value": one.text if is_rank else "" if one.value is None else one.value,
+            "text": "" if is_rank else one.text,
+            "chosen": systems.get(one.chosen_id, ""),
+            "choice": one.choice,
+            "skip_reason": one.skip_reason,
+            "part": one.part,
+            "position": one.position,
+            "time": one.received_at.isoformat(),
+        }
         rows.append(row | {f"shown:{k}": v for k, v in letters.get((one.assignment_id, one.item_id), {}).items()})
     names = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="") as file:

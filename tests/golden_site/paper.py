@@ -35,15 +35,23 @@ def paper(**columns) -> Study:
         ("straight_lining", {}),
     ]
     draft = spa_draft(
-        systems=("ada", "babbage", "curie", "davinci", "human"), prompts=40, target_n=30, rules=rules, m=3,
+        systems=("ada", "babbage", "curie", "davinci", "human"),
+        prompts=40,
+        target_n=30,
+        rules=rules,
+        m=3,
         **titled("paper", batches_per_annotator=2, wage_per_hour="12.00") | columns,
-    )  # fmt: skip
+    )
     draft.exclusion_rules.filter(rule="unverified").update(role="sensitivity")
     survey = draft.sections.get(position=4)
     options = [{"key": key, "label": key} for key in ("english", "other, but fluent", "none")]
     Question.objects.create(
-        section=survey, position=2, key="mother", text="What is your mother tongue?", scale={"kind": "choice", "options": options}
-    )  # fmt: skip
+        section=survey,
+        position=2,
+        key="mother",
+        text="What is your mother tongue?",
+        scale={"kind": "choice", "options": options},
+    )
     Question.objects.filter(section__study=draft, section__protocol="spa").update(skip_reasons=SKIP)
     for contrast, (expected, role, margin) in zip(
         draft.contrasts.order_by("pk"),

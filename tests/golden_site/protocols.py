@@ -57,9 +57,13 @@ def everything_from_one() -> Study:
 
 def human_or_machine() -> Study:
     study = humanlike_draft(
-        conditions=("none", "instructions", "examples", "comparison"), domains=("news", "stories"), machines=("gpt2", "gpt3"),
-        texts=20, target_n=32, **titled("human or machine"),
-    )  # fmt: skip
+        conditions=("none", "instructions", "examples", "comparison"),
+        domains=("news", "stories"),
+        machines=("gpt2", "gpt3"),
+        texts=20,
+        target_n=32,
+        **titled("human or machine"),
+    )
     plan(study, x_condition="examples", y_condition="none", expected=">", margin=0.2)
     plan(study, x_condition="comparison", y_condition="none", estimand="accuracy", margin=0.1, family="training")
     plan(study, x_condition="instructions", y_condition="none", estimand="criterion", role="secondary")
@@ -75,8 +79,11 @@ def human_or_machine() -> Study:
         StudyMember.objects.create(study=study, user=coder, role=StudyMember.Role.CODER)
     rng = random.Random(3)
     for kind, rule in (
-        ("explanations", "union"), ("explanations", "third"), ("explanations", "both_counted"), ("rejections", "intersection"),
-    ):  # fmt: skip
+        ("explanations", "union"),
+        ("explanations", "third"),
+        ("explanations", "both_counted"),
+        ("rejections", "intersection"),
+    ):
         codebook = EXPLANATIONS if kind == "explanations" else REJECTIONS
         labels = sorted(codebook.keys)
         seats = coders[: 3 if rule == "third" else 2]
@@ -117,9 +124,13 @@ def parts_of_the_scale() -> Study:
     section = add_rating(study, position=1, m=3, scores="unit", labels="fixed", layout="one")
     section.questions.update(criterion="fluency")
     Question.objects.create(
-        section=section, position=2, key="sense", criterion="sense", text="Does the story of {label} make sense?",
+        section=section,
+        position=2,
+        key="sense",
+        criterion="sense",
+        text="Does the story of {label} make sense?",
         scale={"kind": "likert", "low": "no", "high": "yes"},
-    )  # fmt: skip
+    )
     for criterion in ("fluency", "sense"):
         plan(study, "human", "alpha", criterion=criterion, expected=">", margin=0.1)
         plan(study, "beta", "alpha", criterion=criterion, role="secondary", estimand="superiority")
@@ -159,23 +170,35 @@ def criteria() -> Study:
     for criterion in ("grammar", "interest"):
         Question.objects.bulk_create(
             Question(
-                section=section, position=section.questions.count() + n, key=f"{criterion}-{one.key}", criterion=criterion, x=one.x,
-                y=one.y, text=f"As to {criterion}, is {{x}} better than {{y}}?", scale=one.scale,
+                section=section,
+                position=section.questions.count() + n,
+                key=f"{criterion}-{one.key}",
+                criterion=criterion,
+                x=one.x,
+                y=one.y,
+                text=f"As to {criterion}, is {{x}} better than {{y}}?",
+                scale=one.scale,
             )
             for n, one in enumerate(asked, 1)
-        )  # fmt: skip
+        )
         plan(study, "beta", "alpha", criterion=criterion, role="secondary", expected=">")
     add_survey(study, position=2, purpose="screening", questions=[SCREENING])
     options = [{"key": key, "label": key} for key in ("prose", "verse", "plays")]
     add_survey(
-        study, position=3,
+        study,
+        position=3,
         questions=[
-            {"key": "reads", "text": "What do you read?", "required": False, "scale": {"kind": "multiple", "options": options}},
+            {
+                "key": "reads",
+                "text": "What do you read?",
+                "required": False,
+                "scale": {"kind": "multiple", "options": options},
+            },
             {"key": "age", "text": "How old are you?", "scale": {"kind": "number", "minimum": 18, "maximum": 99}},
             {"key": "liked", "text": "Did you like it?", "scale": {"kind": "likert", "low": "no", "high": "yes"}},
             COMMENT,
         ],
-    )  # fmt: skip
+    )
     launched(study)
     People(study, STRENGTHS).come(*range(16))
     return closed(study)

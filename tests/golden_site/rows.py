@@ -53,9 +53,13 @@ CODES = {
     "code_no_consent": "E6Y7GHJK",
 }
 LINK = {
-    "person_parameter": "who", "session_parameter": "session", "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
-    "return_screened_out": "https://panel.example.org/out?s={session}", "return_full": "FULL-9", "return_no_consent": "NO-4",
-}  # fmt: skip
+    "person_parameter": "who",
+    "session_parameter": "session",
+    "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
+    "return_screened_out": "https://panel.example.org/out?s={session}",
+    "return_full": "FULL-9",
+    "return_no_consent": "NO-4",
+}
 WHY = "Where the study asks for two sentences about what you read there are letters at random, and the same ones in every place."
 NOTE = "The comment is letters at random, where two sentences were asked for."
 
@@ -115,9 +119,13 @@ def prolific() -> Study:
     now = timezone.now()
     for number, (handled, about) in enumerate(((now, made), (None, made), (None, None))):
         PanelEvent.objects.create(
-            source=f"prolific-{made.pk}", external_id=f"ev{number}", recruitment=about, kind="submission.status.change",
-            body={"resource_id": f"{number:024x}"}, handled_at=handled,
-        )  # fmt: skip
+            source=f"prolific-{made.pk}",
+            external_id=f"ev{number}",
+            recruitment=about,
+            kind="submission.status.change",
+            body={"resource_id": f"{number:024x}"},
+            handled_at=handled,
+        )
     plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
     sample.declare(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
     people = panel_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
@@ -133,9 +141,13 @@ def external_questions() -> Study:
     study = study_of("external questions", target_n=24)
     olga = user("olga")
     made = {
-        channel: promised(Recruitment.objects.create(study=study, channel=channel, pool="mturk", settings={"submits": ["screened_out"]}))
+        channel: promised(
+            Recruitment.objects.create(
+                study=study, channel=channel, pool="mturk", settings={"submits": ["screened_out"]}
+            )
+        )
         for channel in ("mturk", "mturk_sandbox")
-    }  # fmt: skip
+    }
     link = made["mturk"]
     keep(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=link, external_id="3HIT1", places=9)
@@ -143,13 +155,26 @@ def external_questions() -> Study:
     for number in range(8):
         worker = f"A{number}ANNA"
         one = came(
-            link, number != 6, assignmentId=f"3ASG{number}", hitId="3HIT1", workerId=worker, turkSubmitTo="https://www.mturk.com"
-        )  # fmt: skip
+            link,
+            number != 6,
+            assignmentId=f"3ASG{number}",
+            hitId="3HIT1",
+            workerId=worker,
+            turkSubmitTo="https://www.mturk.com",
+        )
         keep_identity(one.annotator, worker)
         PanelSubmission.objects.create(
-            recruitment=link, task=task, external_id=f"3ASG{number}", annotator=one.annotator, assignment=one, state=next(states),
-            source="service", submitted_at=timezone.now(), receipt=f"R-{number}", decides_itself_at=timezone.now() + timedelta(days=3),
-        )  # fmt: skip
+            recruitment=link,
+            task=task,
+            external_id=f"3ASG{number}",
+            annotator=one.annotator,
+            assignment=one,
+            state=next(states),
+            source="service",
+            submitted_at=timezone.now(),
+            receipt=f"R-{number}",
+            decides_itself_at=timezone.now() + timedelta(days=3),
+        )
     submissions = list(PanelSubmission.objects.filter(recruitment=link).order_by("pk"))
     values = {
         "publish": {"title": "Read", "description": "Say which.", "url": f"{SITE}/e/{link.key}/", "reward": "1.25", "currency": "USD",
@@ -160,11 +185,17 @@ def external_questions() -> Study:
         "screen_out": {"task": "3HIT1", "amount": "0.10", "currency": "USD"}, "request_return": {"task": "3HIT1", "message": "Please."},
     }  # fmt: skip
     ends = {
-        PanelOrder.State.WAITING: {}, PanelOrder.State.SENT: {"sent_at": timezone.now()}, PanelOrder.State.UNCLEAR: {"sent_at": timezone.now()},
+        PanelOrder.State.WAITING: {},
+        PanelOrder.State.SENT: {"sent_at": timezone.now()},
+        PanelOrder.State.UNCLEAR: {"sent_at": timezone.now()},
         PanelOrder.State.DONE: {"sent_at": timezone.now(), "ended_at": timezone.now()},
-        PanelOrder.State.REFUSED: {"sent_at": timezone.now(), "ended_at": timezone.now(), "words": "The HIT is not yours."},
+        PanelOrder.State.REFUSED: {
+            "sent_at": timezone.now(),
+            "ended_at": timezone.now(),
+            "words": "The HIT is not yours.",
+        },
         PanelOrder.State.CANCELLED: {"ended_at": timezone.now()},
-    }  # fmt: skip
+    }
     assert values.keys() == OPERATIONS.keys()
     for number, (operation, said) in enumerate(values.items()):
         about = submissions[number % 3] if "submission" in OPERATIONS[operation] else None
@@ -183,8 +214,10 @@ def decided() -> Study:
     olga, carl = user("olga"), user("carl")
     made = promised(
         Recruitment.objects.create(study=study, channel="prolific", pool="panel", settings=CODES, reward="2.00"),
-        screened_out="0.50", withdrawn="share", full="all",
-    )  # fmt: skip
+        screened_out="0.50",
+        withdrawn="share",
+        full="all",
+    )
     ids = [{"PROLIFIC_PID": f"{n:x}f1a" * 6, "STUDY_ID": "5d0c" * 6, "SESSION_ID": f"{n:x}abc" * 6} for n in range(8)]
     people = [came(made, **one) for one in ids[:7]]
     for one in people:
@@ -194,11 +227,17 @@ def decided() -> Study:
     approve(work_of_assignment(made, people[0].pk), olga)
     for one, known in zip(people[1:5], ids[1:5], strict=True):
         PanelSubmission.objects.create(
-            recruitment=made, external_id=known["SESSION_ID"], annotator=one.annotator, assignment=one, state="submitted", source="file"
-        )  # fmt: skip
+            recruitment=made,
+            external_id=known["SESSION_ID"],
+            annotator=one.annotator,
+            assignment=one,
+            state="submitted",
+            source="file",
+        )
     rejections = [
-        reject(work_of_submission(made, one.panel_submissions.get().pk), "LOW_EFFORT", WHY, olga, NOTE) for one in people[1:5]
-    ]  # fmt: skip
+        reject(work_of_submission(made, one.panel_submissions.get().pk), "LOW_EFFORT", WHY, olga, NOTE)
+        for one in people[1:5]
+    ]
     appeals = [open_appeal(one, "I wrote two sentences.") for one in people[1:4]]
     answer(appeals[0], "You did. We are sorry.", True, carl)
     answer(appeals[1], "You did not: the comment is letters.", False, carl)
@@ -225,9 +264,13 @@ def other_links() -> Study:
     }
     for channel, (said, query) in known.items():
         made = Recruitment.objects.create(
-            study=study, channel=channel, settings=said, wanted=5, opens_at=timezone.now() - timedelta(days=1),
+            study=study,
+            channel=channel,
+            settings=said,
+            wanted=5,
+            opens_at=timezone.now() - timedelta(days=1),
             closes_at=timezone.now() + timedelta(days=1),
-        )  # fmt: skip
+        )
         made.arms.set(study.arms.all())
         if channel == "invitation":
             query = {"i": token(made.key, 1)}
@@ -266,10 +309,17 @@ def work_of_the_site() -> Study:
     revoke_token(made, olga)
     now = timezone.now()
     for state, columns in {
-        Job.State.RUNNING: {"leased_until": now + timedelta(minutes=1), "holder": "worker-1", "started_at": now, "attempts": 1},
-        Job.State.FAILED: {"ended_at": now, "error": "Traceback", "attempts": 3}, Job.State.CANCELLED: {"ended_at": now, "is_cancel_wanted": True},
-        Job.State.WAITING: {"request_token": "golden"}, Job.State.DONE: {"ended_at": now, "result": {"n": 1}, "done": 3, "total": 3},
-    }.items():  # fmt: skip
+        Job.State.RUNNING: {
+            "leased_until": now + timedelta(minutes=1),
+            "holder": "worker-1",
+            "started_at": now,
+            "attempts": 1,
+        },
+        Job.State.FAILED: {"ended_at": now, "error": "Traceback", "attempts": 3},
+        Job.State.CANCELLED: {"ended_at": now, "is_cancel_wanted": True},
+        Job.State.WAITING: {"request_token": "golden"},
+        Job.State.DONE: {"ended_at": now, "result": {"n": 1}, "done": 3, "total": 3},
+    }.items():
         Job.objects.create(
             kind="analyse", study=study, state=state, by=olga, arguments={"parameters": {"resamples": 99}}, **columns
         )

@@ -116,8 +116,11 @@ def test_a_deployment_has_nothing_that_django_warns_of(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path), **DEPLOYED}
     done = subprocess.run(
         [sys.executable, "-m", "heval_site.management.cli", "check", "--deploy", "--fail-level", "WARNING"],
-        cwd=ROOT, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -138,28 +138,48 @@ def option(**columns):
 LINES = {
     f"{BUNDLE}:check": [
         ("The bundle must be an object", "must be an object", lambda: refused([])),
-        ("schema: must be heval.bundle/1, not 'heval.bundle/9'", "must be heval.bundle/1", put("schema", "heval.bundle/9")),
+        (
+            "schema: must be heval.bundle/1, not 'heval.bundle/9'",
+            "must be heval.bundle/1",
+            put("schema", "heval.bundle/9"),
+        ),
     ],
     f"{BUNDLE}:_check_images": [
         ("images: must be an object of base64 by name", FILE, put("images", [])),
-        ("is not an image as a study stores it", "import images by a zip", put("images", {"a.webp": b64encode(png()).decode()})),
+        (
+            "is not an image as a study stores it",
+            "import images by a zip",
+            put("images", {"a.webp": b64encode(png()).decode()}),
+        ),
         ("images.a.webp: is not base64", FILE, put("images", {"a.webp": "!"})),
     ],
     f"{BUNDLE}:_check_stimuli": [
         ("outputs[0]: must have exactly one of text, media and is_empty", FILE, put("outputs", 0, "is_empty", True)),
         ("alpha on p000, sample 0, stands there twice", FILE, twice("outputs")),
     ],
-    f"{BUNDLE}:_check_media": [("prompts[0].media: the image 'x.webp' is not among images", FILE, put("prompts", 0, "media", "x.webp"))],
+    f"{BUNDLE}:_check_media": [
+        ("prompts[0].media: the image 'x.webp' is not among images", FILE, put("prompts", 0, "media", "x.webp"))
+    ],
     f"{BUNDLE}:_check_items_and_batches": [
         ("items[1]: its number, or what it shows, stands in the section already", FILE, twice("items")),
         ("batches[0].items[0]: must be [section, number] of one of items", FILE, put("batches", 0, "items", [[9, 9]])),
         ("batches[0].items: an item stands there twice", FILE, twice("batches", 0, "items")),
     ],
     f"{BUNDLE}:_item_outputs": [
-        ("items[0].outputs[0]: must be [system, prompt, sample] of one of outputs", FILE, put("items", 0, "outputs", [["zoe", "p000", 0]])),
+        (
+            "items[0].outputs[0]: must be [system, prompt, sample] of one of outputs",
+            FILE,
+            put("items", 0, "outputs", [["zoe", "p000", 0]]),
+        ),
         ("items[0].outputs: an output stands there twice", FILE, twice("items", 0, "outputs")),
     ],
-    f"{BUNDLE}:_expected": [("must be a range from low to high, or the number of an exposure", FILE, put("items", 0, "expected", 0, "high", -1.0))],
+    f"{BUNDLE}:_expected": [
+        (
+            "must be a range from low to high, or the number of an exposure",
+            FILE,
+            put("items", 0, "expected", 0, "high", -1.0),
+        )
+    ],
     f"{BUNDLE}:check_study": [("study.target_cap: must not be below target_n", FILE, put("study", "target_cap", 1))],
     f"{BUNDLE}:_check_scale": [
         ("scale.points: a scale has no such part", FILE, put(*SCALE, {"kind": "likert", "points": 5})),
@@ -167,19 +187,37 @@ LINES = {
         ("scale.labels[0]: must be a text", FILE, put(*SCALE, {"kind": "likert", "labels": [1, 2]})),
         ("scale.options[0]: must be an object with key, label", FILE, put(*SCALE, option(key="a"))),
         ("scale.options[0]: key and label must be texts", FILE, put(*SCALE, option(key="a", label=7))),
-        ("scale.options[0].screens_out: must be true or false", FILE, put(*SCALE, option(key="a", label="A", screens_out="x"))),
+        (
+            "scale.options[0].screens_out: must be true or false",
+            FILE,
+            put(*SCALE, option(key="a", label="A", screens_out="x")),
+        ),
     ],
     f"{BUNDLE}:_check_skip_reasons": [
         ("skip_reasons: must be a list", FILE, put("sections", 0, "questions", 0, "skip_reasons", {})),
-        ("skip_reasons[0]: must be an object with the texts key and label", FILE, put("sections", 0, "questions", 0, "skip_reasons", ["x"])),
+        (
+            "skip_reasons[0]: must be an object with the texts key and label",
+            FILE,
+            put("sections", 0, "questions", 0, "skip_reasons", ["x"]),
+        ),
     ],
-    f"{BUNDLE}:_check_settings": [("sections[0].settings.nuon: there is no such setting; there are", "there are", put("sections", 0, "settings", "nuon", "x"))],
+    f"{BUNDLE}:_check_settings": [
+        (
+            "sections[0].settings.nuon: there is no such setting; there are",
+            "there are",
+            put("sections", 0, "settings", "nuon", "x"),
+        )
+    ],
     f"{BUNDLE}:_pair": [
         ("questions[0]: has x and y, or neither", FILE, put("sections", 0, "questions", 0, "x", None)),
         ("questions[0].y: is the same system as x", FILE, put("sections", 0, "questions", 0, "x", "alpha")),
     ],
     f"{BUNDLE}:check_contrasts_and_rules": [
-        ("contrasts[0]: compares two systems, or two different conditions, or neither", FILE, put("contrasts", 0, "x_condition", "none")),
+        (
+            "contrasts[0]: compares two systems, or two different conditions, or neither",
+            FILE,
+            put("contrasts", 0, "x_condition", "none"),
+        ),
         ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
         ("contrasts[2]: stands there already, perhaps reversed", FILE, twice("contrasts")),
     ],
@@ -211,6 +249,14 @@ LINES = {
         ("study.withdrawal_until: must be a date", "such as 2026-12-31", put("study", "withdrawal_until", "tomorrow")),
     ],
     f"{BUNDLE}:_wrong": [("study.title: must be a text", FILE, put("study", "title", 7))],
-    f"{BUNDLE}:check_json": [("is nested more than 32 levels deep", FILE, put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}))],
-    f"{BUNDLE}:_image": [("is not among the stored images: the study cannot be exported whole", "import it again", image_gone)],
-}  # fmt: skip
+    f"{BUNDLE}:check_json": [
+        (
+            "is nested more than 32 levels deep",
+            FILE,
+            put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}),
+        )
+    ],
+    f"{BUNDLE}:_image": [
+        ("is not among the stored images: the study cannot be exported whole", "import it again", image_gone)
+    ],
+}

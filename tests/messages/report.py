@@ -126,9 +126,17 @@ LINES = {
         ("1 assignment was withdrawn by the annotator and left out", NOTHING, notices(withdrawn)),
     ],
     f"{REPORT}:_of_target": [
-        ("The study closed itself by its stopping rule; 3 annotators had come, its budget was 6", NOTHING, notices(decided)),
+        (
+            "The study closed itself by its stopping rule; 3 annotators had come, its budget was 6",
+            NOTHING,
+            notices(decided),
+        ),
         ("3 of the 6 annotators that the study aims at are there", "intervals are wider", notices()),
-        ("The exclusion rules left nobody, so nothing can be estimated", "says how many each rule found", notices(left_out)),
+        (
+            "The exclusion rules left nobody, so nothing can be estimated",
+            "says how many each rule found",
+            notices(left_out),
+        ),
     ],
     f"{REPORT}:_of_outcomes": [
         ("looks at outcomes. It is applied to the paper's estimates", NOTHING, notices(make=with_tau)),
@@ -139,8 +147,20 @@ LINES = {
         ("nobody has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
         ("the exclusion rules left out all 6 submitted assignments", "check whether a rule", why(kept=0)),
         ("the analysis of the protocol spa did not run", "names the reason", why(problems=[{"row": "protocol spa"}])),
-        ("6 submitted assignments are in it, but no answer to a question of a live section", "Check in the list of assignments", why()),
-        ("nobody among them judged both systems of a planned pair (alpha and beta)", "show both to the same annotators", why(answers=["alpha", "beta"])),
-        ("do not estimate what the comparisons name", "plan comparisons of those quantities", why(answers=["alpha", "beta"], together=True)),
+        (
+            "6 submitted assignments are in it, but no answer to a question of a live section",
+            "Check in the list of assignments",
+            why(),
+        ),
+        (
+            "nobody among them judged both systems of a planned pair (alpha and beta)",
+            "show both to the same annotators",
+            why(answers=["alpha", "beta"]),
+        ),
+        (
+            "do not estimate what the comparisons name",
+            "plan comparisons of those quantities",
+            why(answers=["alpha", "beta"], together=True),
+        ),
     ],
-}  # fmt: skip
+}

@@ -79,7 +79,10 @@ DRAWS = {
         lambda: with_arm(_chosen_pairs(), "alpha", "gamma"),
         r"arm second .* none of the pairs that the section shows .* Plan a comparison of two of the arm's systems",
     ),
-    "too few prompts": (lambda: choice_draft(m=5, prompts=4), r"A batch needs 5 prompts .* there are 4\. Import more prompts"),
+    "too few prompts": (
+        lambda: choice_draft(m=5, prompts=4),
+        r"A batch needs 5 prompts .* there are 4\. Import more prompts",
+    ),
     "too few prompts in an arm": (
         lambda: _domain_arm(choice_draft(m=3)),
         r"A batch of arm news needs 3 prompts .* there are 0\. Import more prompts",
@@ -96,7 +99,7 @@ DRAWS = {
         lambda: _independent(_humanlike_with_three_prompts()),
         r"1 more prompt is needed and 0 are left",
     ),
-}  # fmt: skip
+}
 
 
 def _chosen_pairs():
@@ -196,9 +199,14 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
 def test_an_interval_in_words_has_two_ends(kind):
     contrast = {"key": "k", "x": "a", "y": "b", "section": 1, "role": "primary", "criterion": "", "is_planned": True, "margin": None, "expected": ""}  # fmt: skip
     estimate = Estimate(
-        analysis="x", estimand="e", unit="annotator", n=9, estimate=0.552, interval=Interval(0.95, 0.551, 0.554, "t"),
+        analysis="x",
+        estimand="e",
+        unit="annotator",
+        n=9,
+        estimate=0.552,
+        interval=Interval(0.95, 0.551, 0.554, "t"),
         settings={"contrast": contrast, "key": "k"},
-    )  # fmt: skip
+    )
     wording = Wording(more="a.", less="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind)
     block = Block("x", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
     (said,) = conclusions([block])

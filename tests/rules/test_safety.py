@@ -126,10 +126,12 @@ def test_one_module_decides_who_may_do_what():
 @pytest.mark.parametrize(
     "words",
     [
-        "from studies.models import StudyMember", "study.members.all()", "Study.objects.filter(members__role='owner')",
+        "from studies.models import StudyMember",
+        "study.members.all()",
+        "Study.objects.filter(members__role='owner')",
         "if user.is_superuser: pass",
     ],
-)  # fmt: skip
+)
 def test_the_search_for_roles_finds_them(words):
     assert ROLES.search(words)
 

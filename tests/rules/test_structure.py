@@ -72,8 +72,13 @@ def test_no_module_imports_a_module_of_tests():
 
 @pytest.mark.parametrize(
     "words",
-    ["from tests.test_urls import filled", "from .test_urls import filled", "from tests import test_urls", "import tests.test_urls"],
-)  # fmt: skip
+    [
+        "from tests.test_urls import filled",
+        "from .test_urls import filled",
+        "from tests import test_urls",
+        "import tests.test_urls",
+    ],
+)
 def test_the_search_for_imported_tests_finds_them(words):
     assert list(imports_of_tests(ast.parse(f"def f():\n    {words}"))) == [2]
     assert not list(imports_of_tests(ast.parse("from tests.urls import filled\nfrom django.test import test_urls")))
@@ -154,8 +159,9 @@ def test_what_makes_reports_knows_no_block_of_a_protocol():
     ]
     assert not found, "say it in analysis/protocols instead: " + "; ".join(found)
     assert list(literals_of_protocols(ast.parse("a = 'choice.effort'\nb = f'spa.{x}'"), blocks)) == [
-        (1, "choice.effort"), (2, "spa."),
-    ]  # fmt: skip
+        (1, "choice.effort"),
+        (2, "spa."),
+    ]
 
 
 BRANCH_IN_TEMPLATE = re.compile(rf"{{%\s*(el)?if[^%]*['\"]({'|'.join(PROTOCOLS)})['\"]")

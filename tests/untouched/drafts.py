@@ -65,11 +65,13 @@ def hard_study(owner) -> Study:
 
 PREPARATION = {
     "prompt_filters": [
-        {"filter": "has_no_question"}, {"filter": "begins_with", "text": "Write "}, {"filter": "begins_with", "text": "W"},
+        {"filter": "has_no_question"},
+        {"filter": "begins_with", "text": "Write "},
+        {"filter": "begins_with", "text": "W"},
         {"filter": "has_none", "strings": ["nothing like this", " x y z "]},
     ],
     "length": {"manner": "none", "trimmed": ["beta"]},
-}  # fmt: skip
+}
 
 
 def drafts(owner, media_root) -> list[Study]:

@@ -39,9 +39,13 @@ def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
     found.append({name: value for n, (name, value) in enumerate(found[-1].items()) if n % 2})
     for n, settings in enumerate([*found, {}]):
         section = Section.objects.create(
-            study=study, position=3 + 2 * n, protocol=slug, m=n if protocol.has_items else 0, settings=settings,
+            study=study,
+            position=3 + 2 * n,
+            protocol=slug,
+            m=n if protocol.has_items else 0,
+            settings=settings,
             purpose=Section.Purpose.values[n % len(Section.Purpose.values)],
-        )  # fmt: skip
+        )
         section.arms.set(study.arms.all() if n % 2 else [])
         asked = protocol.questions or [
             {"key": "q", "text": LONG, "scale": next(one for one in scales() if one["kind"] == protocol.question_kind)}
@@ -63,13 +67,17 @@ def test_a_question_of_every_scale(client, owner):
         section = Section.objects.create(study=study, position=position, protocol="survey", m=0)
         Question.objects.bulk_create(
             Question(
-                section=section, position=2 * n + 3, scale=scale or {}, required=n % 2 == 0,
+                section=section,
+                position=2 * n + 3,
+                scale=scale or {},
+                required=n % 2 == 0,
                 skip_reasons=[{"key": "can't", "label": "I | cannot"}] if n % 3 else [],
-                x=systems[0] if n % 2 else None, y=systems[1] if n % 2 else None,
+                x=systems[0] if n % 2 else None,
+                y=systems[1] if n % 2 else None,
                 **columns_of(Question, ("position", "required"), key=f"q{n}"),
             )
             for n, scale in enumerate(asked)
-        )  # fmt: skip
+        )
     save_all(client, pages_of("studies/section"))
 
 
@@ -82,11 +90,14 @@ def test_every_rule_with_every_setting(client, owner):
         study = builders.draft_study(owner=owner, prompts=1)
         ExclusionRule.objects.bulk_create(
             ExclusionRule(
-                study=study, rule=slug, position=1 + 2 * k if n % 2 else 1, settings=each[n % len(each)],
+                study=study,
+                rule=slug,
+                position=1 + 2 * k if n % 2 else 1,
+                settings=each[n % len(each)],
                 role=ExclusionRule.Role.values[n % len(ExclusionRule.Role.values)],
             )
             for k, (slug, each) in enumerate(found.items())
-        )  # fmt: skip
+        )
     pages = pages_of("studies/study")
     assert len(pages) > 2
     save_all(client, pages)

@@ -23,7 +23,8 @@ def _values(choices) -> tuple[str, ...]:
 WHO = (
     Column("assignment", "text", "An annotator with a batch: a name within this study that tells nothing."),
     Column(
-        "annotator", "text",
+        "annotator",
+        "text",
         "The annotator: the same in all rows of this study, different in every other study; empty after a withdrawal.",
     ),
     Column("ordinal", "integer", "Which of this annotator's assignments in the study it is, from 1."),
@@ -33,24 +34,35 @@ WHO = (
     Column("condition", "text", "The condition of the arm.", levels=("none", "instructions", "examples", "comparison")),
     Column("origin", "text", "Where the answers come from.", levels=_values(Assignment.Origin)),
     Column("trust", "text", "How sure it is who answered.", levels=_values(Assignment.Trust)),
-    Column("design_version", "integer", "The version of the design that the annotator saw; empty for a test of a draft."),
+    Column(
+        "design_version", "integer", "The version of the design that the annotator saw; empty for a test of a draft."
+    ),
     Column("is_submitted", "boolean", "The annotator sent the last page."),
-    Column("is_late", "boolean", "It was sent after its place had gone to somebody else, or after the study was closed."),
+    Column(
+        "is_late", "boolean", "It was sent after its place had gone to somebody else, or after the study was closed."
+    ),
     Column("is_withdrawn", "boolean", "The annotator withdrew; exports have such rows only when they are asked for."),
-    Column("exclusion", "text", "Reasons of the standing exclusions that people decided, by semicolons; rules are not in it."),
-)  # fmt: skip
+    Column(
+        "exclusion",
+        "text",
+        "Reasons of the standing exclusions that people decided, by semicolons; rules are not in it.",
+    ),
+)
 PAGE = (
     Column("page", "text", "The page, as counted for this annotator; empty for imported answers."),
     Column("layout", "text", "How the page was laid out on the annotator's screen, as far as its script told."),
     Column("shown_at", "time", "When the page was first shown; empty where it is not known."),
     Column("received_at", "time", "When the answer was stored."),
-    Column("active_seconds", "integer", "Time with the page in the foreground, as its script counted; a hint.", "seconds"),
     Column(
-        "unseen", "text",
+        "active_seconds", "integer", "Time with the page in the foreground, as its script counted; a hint.", "seconds"
+    ),
+    Column(
+        "unseen",
+        "text",
         "The page's images that the annotator could not see, by semicolons: i2.A is the output with the letter A at position 2, "
         "i2 the image of the prompt there.",
     ),
-)  # fmt: skip
+)
 ANSWER = (
     Column("section", "integer", "The position of the section in the design."),
     Column("protocol", "text", "The protocol of the section."),

@@ -74,16 +74,33 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
     pk, code, annotator, ordinal, channel, batch, arm, condition, origin, trust, version, is_late, reason, *rest = row
     claimed, consented, started, submitted, released, withdrawn = map(moment, rest)
     who = (
-        assignment_name(code), None if withdrawn else pseudonym(study, _dashed(annotator)), ordinal, channel, batch, arm, condition,
-        origin, trust, version, submitted is not None, bool(is_late), withdrawn is not None, ";".join(reasons) or None,
-    )  # fmt: skip
+        assignment_name(code),
+        None if withdrawn else pseudonym(study, _dashed(annotator)),
+        ordinal,
+        channel,
+        batch,
+        arm,
+        condition,
+        origin,
+        trust,
+        version,
+        submitted is not None,
+        bool(is_late),
+        withdrawn is not None,
+        ";".join(reasons) or None,
+    )
     is_timed = submitted and started and origin != Assignment.Origin.IMPORTED
     seconds = round((submitted - started).total_seconds(), 3) if is_timed else None
     active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
     times = (
-        *(written(time) for time in (claimed, consented, started, submitted, released)), reason or None, written(withdrawn),
-        seconds, active, len(visits), _unseen(visits),
-    )  # fmt: skip
+        *(written(time) for time in (claimed, consented, started, submitted, released)),
+        reason or None,
+        written(withdrawn),
+        seconds,
+        active,
+        len(visits),
+        _unseen(visits),
+    )
     return Seat(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
 
 

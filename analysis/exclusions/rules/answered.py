@@ -95,18 +95,23 @@ def _answered(material: Material, question: str, options: list[str], fails_if_ch
 
 
 @register(
-    "not_native", "not native: the answer to a question about language is not one of those wanted",
-    settings_form=AnswerSettings, problems=answer_problems, source="Ethayarajh and Jurafsky 2022, appendix A.2",
-)  # fmt: skip
+    "not_native",
+    "not native: the answer to a question about language is not one of those wanted",
+    settings_form=AnswerSettings,
+    problems=answer_problems,
+    source="Ethayarajh and Jurafsky 2022, appendix A.2",
+)
 def not_native(material: Material, question: str, options: list[str]) -> Flags:
     """Finds whose answer to the named question is none of the options given. Who was not asked is unknown."""
     return _answered(material, question, options, fails_if_chosen=False)
 
 
 @register(
-    "answered", "answered: gave one of the named answers to a question",
-    settings_form=AnswerSettings, problems=answer_problems,
-)  # fmt: skip
+    "answered",
+    "answered: gave one of the named answers to a question",
+    settings_form=AnswerSettings,
+    problems=answer_problems,
+)
 def answered(material: Material, question: str, options: list[str]) -> Flags:
     """Finds who gave one of the options to the named question (of a survey, say). Who was not asked is unknown."""
     return _answered(material, question, options, fails_if_chosen=True)

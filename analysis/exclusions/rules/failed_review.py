@@ -6,9 +6,11 @@ from .. import FAIL, PASS, UNKNOWN, Flags, Material
 
 
 @register(
-    "failed_review", "failed review: two reviewers found reasons to refuse the work", is_outcome_blind=False,
+    "failed_review",
+    "failed review: two reviewers found reasons to refuse the work",
+    is_outcome_blind=False,
     source="Clark et al. 2021, section 2.3",
-)  # fmt: skip
+)
 def failed_review(material: Material) -> Flags:
     """Finds annotators whose work reviewers refused, by the rule declared with their sample. Who was not reviewed is unknown.
 

@@ -9,9 +9,13 @@ from .. import FAIL, PASS, UNKNOWN, Flags, Material
 
 class TauSettings(forms.Form):
     tau = forms.DecimalField(
-        min_value=0, max_value=2, decimal_places=2, initial=1.1, label="largest sum of two answers (tau)",
+        min_value=0,
+        max_value=2,
+        decimal_places=2,
+        initial=1.1,
+        label="largest sum of two answers (tau)",
         help_text="Whose two answers to some pair add up to more than this. 2 excludes nobody.",
-    )  # fmt: skip
+    )
     symmetric = forms.BooleanField(
         required=False,
         initial=False,
@@ -28,9 +32,12 @@ class TauSettings(forms.Form):
 
 
 @register(
-    "incoherent", "incoherent: two answers to one pair add up to too much (tau)",
-    settings_form=TauSettings, is_outcome_blind=False, source="Ethayarajh and Jurafsky 2022, section 5.2",
-)  # fmt: skip
+    "incoherent",
+    "incoherent: two answers to one pair add up to too much (tau)",
+    settings_form=TauSettings,
+    is_outcome_blind=False,
+    source="Ethayarajh and Jurafsky 2022, section 5.2",
+)
 def incoherent(material: Material, tau: float = 1.1, symmetric: bool = False) -> Flags:
     """Finds who gave P[x > y] and P[y > x] that add up to more than tau, for any pair; one pair is enough.
 

@@ -19,9 +19,11 @@ class RepeatedSettings(forms.Form):
 
 
 @register(
-    "repeated", "repeated: the same person submitted more often than allowed",
-    settings_form=RepeatedSettings, source="Ethayarajh and Jurafsky 2022, appendix A.2",
-)  # fmt: skip
+    "repeated",
+    "repeated: the same person submitted more often than allowed",
+    settings_form=RepeatedSettings,
+    source="Ethayarajh and Jurafsky 2022, appendix A.2",
+)
 def repeated(material: Material, policy: str = "drop_all") -> Flags:
     """Finds people who submitted more batches than the study gives one person; all of them, or all but the first."""
     flags = Flags()

@@ -18,15 +18,20 @@ class TooFastSettings(forms.Form):
         help_text="Faster than this nobody reads.",
     )
     z = forms.FloatField(
-        required=False, max_value=-1, initial=-3, label="fastest beside others (robust z)",
+        required=False,
+        max_value=-1,
+        initial=-3,
+        label="fastest beside others (robust z)",
         help_text="Also those whose time is so far below the others' of their arm (robust z of log seconds). Empty: not.",
-    )  # fmt: skip
+    )
 
 
 @register(
-    "too_fast", "too fast: done in less time than reading takes", settings_form=TooFastSettings,
+    "too_fast",
+    "too fast: done in less time than reading takes",
+    settings_form=TooFastSettings,
     source="Clark et al. 2021, section 3",
-)  # fmt: skip
+)
 def too_fast(material: Material, words_per_minute: int = 700, z: float | None = -3) -> Flags:
     """Finds who submitted sooner than the words of their batch can be read, or far sooner than the others of their arm.
 

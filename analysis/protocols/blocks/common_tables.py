@@ -31,24 +31,36 @@ def ranking(
         rows.append({"system": "(bonus of being named first)", **_strength(framing)})
     made = [
         table(
-            "ranking", f"Ranking of the systems ({where})",
+            "ranking",
+            f"Ranking of the systems ({where})",
             "rank|Rank|integer; system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Note|text",
-            rows, "sure", f"{note} p tests against the reference and is not adjusted. {verdict['reason']}".strip(),
+            rows,
+            "sure",
+            f"{note} p tests against the reference and is not adjusted. {verdict['reason']}".strip(),
         )
-    ]  # fmt: skip
+    ]
     systems, observed, fitted = verdict["systems"], verdict["observed"], verdict["probabilities"]
     pairs = [
-        {"x": x, "y": y, "observed": observed[i][j], "fitted": fitted[i][j],
-         "residual": None if None in (observed[i][j], fitted[i][j]) else observed[i][j] - fitted[i][j]}
-        for i, x in enumerate(systems) for j, y in enumerate(systems) if i < j and observed[i][j] is not None
-    ]  # fmt: skip
+        {
+            "x": x,
+            "y": y,
+            "observed": observed[i][j],
+            "fitted": fitted[i][j],
+            "residual": None if None in (observed[i][j], fitted[i][j]) else observed[i][j] - fitted[i][j],
+        }
+        for i, x in enumerate(systems)
+        for j, y in enumerate(systems)
+        if i < j and observed[i][j] is not None
+    ]
     made.append(
         table(
-            "ranking_fit", f"Stated and fitted chances ({where})",
+            "ranking_fit",
+            f"Stated and fitted chances ({where})",
             "x|System x|text; y|System y|text; observed|Stated P[x > y]|fine_probability; fitted|Fitted|fine_probability; residual|Stated less fitted|fine_probability",
-            pairs, "more",
+            pairs,
+            "more",
         )
-    )  # fmt: skip
+    )
     return made
 
 
@@ -59,12 +71,14 @@ def _strength(one: "Estimate") -> dict[str, Any]:
 def reliability(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Split-half reliability, agreement, and how much of the spread lies between batches; see ``reliability_row``."""
     return table(
-        "reliability", "Reliability and agreement",
+        "reliability",
+        "Reliability and agreement",
         "where|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; n|n|integer; unit|Unit|text; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Low agreement about preferences is information about people, and no rule may use it. The interval of alpha resamples "
         "outputs, not people: it is about these annotators.",
-    )  # fmt: skip
+    )
 
 
 def reliability_row(one: "Estimate", where: str) -> dict[str, Any]:

@@ -61,10 +61,18 @@ class Comparison:
 def comparison(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
     """A contrast, met in a section. Its family is the declared one, or all of its role; an effect is tested once in it."""
     return Comparison(
-        section=section.position, x=contrast.x.name, y=contrast.y.name, criterion=criterion, question=question,
-        role=contrast.role, family=contrast.family or contrast.role, expected=contrast.expected, margin=contrast.margin,
-        level=contrast.level, is_planned=True,
-    )  # fmt: skip
+        section=section.position,
+        x=contrast.x.name,
+        y=contrast.y.name,
+        criterion=criterion,
+        question=question,
+        role=contrast.role,
+        family=contrast.family or contrast.role,
+        expected=contrast.expected,
+        margin=contrast.margin,
+        level=contrast.level,
+        is_planned=True,
+    )
 
 
 def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] | None:

@@ -65,9 +65,13 @@ def _cell(one: Judgements, cell: Cell, context: Context) -> "HumanLikeness":
 
     rows = one.rows(cell)
     return detection.human_likeness(
-        *columns(rows, "rating", "is_machine", "annotator", "text"), threshold=one.threshold, ends=(one.low, one.high),
-        level=context.level, resamples=context.resamples, rng=context.rng("cell", one.section.position, cell.key),
-    )  # fmt: skip
+        *columns(rows, "rating", "is_machine", "annotator", "text"),
+        threshold=one.threshold,
+        ends=(one.low, one.high),
+        level=context.level,
+        resamples=context.resamples,
+        rng=context.rng("cell", one.section.position, cell.key),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +97,23 @@ def _paper_cell(one: Judgements, cell: Cell, context: Context) -> PaperCell:
         counts, points = agreement.count_table(text, values)
         alphas.append(
             agreement.krippendorff_alpha(
-                counts, points, level_of_measurement=kind, level=context.level, mode="paper", unit="text",
-                resamples=min(AGREEMENT_RESAMPLES, context.resamples), analysis=f"humanlike.alpha_{kind}",
+                counts,
+                points,
+                level_of_measurement=kind,
+                level=context.level,
+                mode="paper",
+                unit="text",
+                resamples=min(AGREEMENT_RESAMPLES, context.resamples),
+                analysis=f"humanlike.alpha_{kind}",
                 rng=context.rng("alpha", kind, one.section.position, cell.key),
             )
-        )  # fmt: skip
+        )
     return PaperCell(
         detection.detection_measures(rating, truth, threshold=one.threshold, ends=(one.low, one.high)),
-        detection.accuracy_paper(correct, who, level=context.level), *(named(alpha, cell) for alpha in alphas),
+        detection.accuracy_paper(correct, who, level=context.level),
+        *(named(alpha, cell) for alpha in alphas),
         len(set(who)),
-    )  # fmt: skip
+    )
 
 
 def _paper_tests(
@@ -125,9 +136,12 @@ def _paper_tests(
             untrained = Cell(cell.model, one.reference(cell.model), cell.domain)
             groups = [_accuracies(one.rows(which, is_paper=True)) for which in (cell, untrained)]
             estimates[kind, cell] = basic.welch(
-                *groups, level=context.level, mode="paper", analysis="humanlike.training",
+                *groups,
+                level=context.level,
+                mode="paper",
+                analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
-            )  # fmt: skip
+            )
     in_domains = [key for key in planned if key[1].domain != EVERYWHERE] or planned
     results = {}
     for keys in (in_domains, [key for key in planned if key not in in_domains]):
@@ -166,10 +180,14 @@ def _detection_block(one, found, context, where, suffix) -> Block:
                 for cell in keys
             }
     return Block(
-        "humanlike.detection", f"Telling human from machine{where}", "recommended", estimates=tuple(estimates.values()),
-        tables=[layouts.detection(estimates, found, where)], figures=[layouts.sensitivities(estimates, found, where)],
+        "humanlike.detection",
+        f"Telling human from machine{where}",
+        "recommended",
+        estimates=tuple(estimates.values()),
+        tables=[layouts.detection(estimates, found, where)],
+        figures=[layouts.sensitivities(estimates, found, where)],
         note="d' and c are pooled over annotators; texts and annotators are both taken as samples.",
-    )  # fmt: skip
+    )
 
 
 def _table_block(one, papers, tests, where) -> Block:
@@ -181,11 +199,18 @@ def _table_block(one, papers, tests, where) -> Block:
         rows = one.rows(cell, is_paper=True)
         figures += layouts.histograms(cell, rows, number, where)
     return Block(
-        "humanlike.paper", f"The paper's tables{where}", "paper",
-        estimates=(*tests.values(), *accuracies, *(p.alpha for p in papers.values()), *(p.alpha_points for p in papers.values())),
+        "humanlike.paper",
+        f"The paper's tables{where}",
+        "paper",
+        estimates=(
+            *tests.values(),
+            *accuracies,
+            *(p.alpha for p in papers.values()),
+            *(p.alpha_points for p in papers.values()),
+        ),
         tables=[layouts.models(one, papers, tests, where), layouts.training(one, papers, tests, where)],
         figures=figures,
-    )  # fmt: skip
+    )
 
 
 def _paper_comparisons(one, context, where, suffix) -> Block:
@@ -203,14 +228,20 @@ def _paper_comparisons(one, context, where, suffix) -> Block:
             estimates.append(named(anova, Cell(model, one.reference(model))))
         if len(one.conditions(model)) > 1:
             pairs = groups.pairwise(
-                *columns(scores, "accuracy", "condition"), method="tukey_hsd", level=level, analysis="humanlike.tukey",
+                *columns(scores, "accuracy", "condition"),
+                method="tukey_hsd",
+                level=level,
+                analysis="humanlike.tukey",
                 mode="paper",
-            )  # fmt: skip
+            )
             estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
-        "humanlike.groups", f"Groups compared, as in the paper{where}", "paper", estimates=tuple(estimates),
+        "humanlike.groups",
+        f"Groups compared, as in the paper{where}",
+        "paper",
+        estimates=tuple(estimates),
         tables=[layouts.groups(estimates, "groups_paper", f"Groups compared, as in the paper{where}")],
-    )  # fmt: skip
+    )
 
 
 def _recommended_comparisons(one, context, where, suffix) -> Block:
@@ -227,14 +258,19 @@ def _recommended_comparisons(one, context, where, suffix) -> Block:
             estimates.append(named(anova, Cell(model, one.reference(model))))
         if len(one.conditions(model)) > 1:
             pairs = groups.pairwise(
-                *columns(scores, "accuracy", "condition"), method="games_howell", level=level,
+                *columns(scores, "accuracy", "condition"),
+                method="games_howell",
+                level=level,
                 analysis="humanlike.games_howell",
-            )  # fmt: skip
+            )
             estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
     return Block(
-        "humanlike.groups", f"Groups compared{where}", "recommended", estimates=tuple(estimates),
+        "humanlike.groups",
+        f"Groups compared{where}",
+        "recommended",
+        estimates=tuple(estimates),
         tables=[layouts.groups(estimates, "groups", f"Groups compared, whatever their variances{where}")],
-    )  # fmt: skip
+    )
 
 
 def _of_model(pair: "Estimate", one: Judgements, model: str, suffix: str) -> "Estimate":
@@ -262,6 +298,9 @@ def _checks(one, context, where) -> Block:
     )
     drift = detection.session_drift(*columns(rows, "correct", "position", "annotator"), level=level)
     return Block(
-        "humanlike.checks", f"Confidence, and the session{where}", "recommended", estimates=(gain, drift),
+        "humanlike.checks",
+        f"Confidence, and the session{where}",
+        "recommended",
+        estimates=(gain, drift),
         tables=[layouts.checks((gain, drift), where)],
-    )  # fmt: skip
+    )

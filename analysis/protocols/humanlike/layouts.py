@@ -31,27 +31,42 @@ def detection(estimates: Mapping, cells: Sequence[Any], where: str) -> Table:
         within = next((other for other in d.sensitivity if other.analysis.endswith("random_criterion")), None)
         rows.append(
             {
-                "model": cell.model, "condition": cell.condition, "domain": cell.domain, "d": d.estimate, "d_interval": ends(d),
-                "d_p": pvalue(d), "within": within.estimate if within else None, "c": c.estimate, "c_interval": ends(c),
-                "auc": auc.estimate, "auc_interval": ends(auc), "accuracy": right.estimate, "accuracy_interval": ends(right),
-                "accuracy_p": pvalue(right), "detectable": right.detail.get("detectable"),
-                "bias": estimates[cell, "bias"].estimate, "bias_interval": ends(estimates[cell, "bias"]), "n": right.n,
+                "model": cell.model,
+                "condition": cell.condition,
+                "domain": cell.domain,
+                "d": d.estimate,
+                "d_interval": ends(d),
+                "d_p": pvalue(d),
+                "within": within.estimate if within else None,
+                "c": c.estimate,
+                "c_interval": ends(c),
+                "auc": auc.estimate,
+                "auc_interval": ends(auc),
+                "accuracy": right.estimate,
+                "accuracy_interval": ends(right),
+                "accuracy_p": pvalue(right),
+                "detectable": right.detail.get("detectable"),
+                "bias": estimates[cell, "bias"].estimate,
+                "bias_interval": ends(estimates[cell, "bias"]),
+                "n": right.n,
                 "reason": "; ".join(sorted({one.reason for one in (d, c, auc, right) if one.reason})),
             }
-        )  # fmt: skip
+        )
     return table(
-        "detection", f"Telling human from machine: sensitivity and leaning{where}",
+        "detection",
+        f"Telling human from machine: sensitivity and leaning{where}",
         "model|Machine|text; condition|Training|text; domain|Domain|text; d|d'|number; d_interval|95% CI, d'|wide_interval; "
         "d_p|adj. p, d'|p; within|d' within annotators|number; c|c|number; c_interval|95% CI, c|wide_interval; auc|AUC|probability; "
         "auc_interval|95% CI, AUC|interval; accuracy|Correct|percent; accuracy_interval|95% CI, correct|interval; "
         "accuracy_p|adj. p, correct|p; detectable|Findable departure from 50 %|percent; "
         "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
         "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
         "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown, "
         "were its p the smallest of those that are adjusted together.",
-    )  # fmt: skip
+    )
 
 
 def sensitivities(estimates: Mapping, cells: Sequence[Any], where: str) -> Figure:
@@ -62,9 +77,13 @@ def sensitivities(estimates: Mapping, cells: Sequence[Any], where: str) -> Figur
         for name, part in (("sensitivity d'", "sensitivity"), ("criterion c", "criterion"))
     ]
     return figure(
-        "sensitivity", f"Sensitivity and leaning{where}", rows,
-        description="d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.", axis="d' and c, in standard deviations", reference=0.0,
-    )  # fmt: skip
+        "sensitivity",
+        f"Sensitivity and leaning{where}",
+        rows,
+        description="d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.",
+        axis="d' and c, in standard deviations",
+        reference=0.0,
+    )
 
 
 def _paper_row(one, cell, papers, tests, kind: str) -> dict[str, Any]:
@@ -107,13 +126,15 @@ def models(one, papers, tests, where: str) -> Table:
     """The paper's Table 1: untrained annotators, by machine system and domain."""
     cells = [whole for whole in one.wholes if whole.condition == one.reference(whole.model)]
     return table(
-        "paper_table_1", f"As in the paper's Table 1: annotators without training{where}",
+        "paper_table_1",
+        f"As in the paper's Table 1: annotators without training{where}",
         f"model|Model|text; {PAPER_COLUMNS}",
-        _with_overall(one, cells, papers, tests, "chance"), "sure",
+        _with_overall(one, cells, papers, tests, "chance"),
+        "sure",
         "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
         "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are taken as "
         "fixed, which the recommended table does not.",
-    )  # fmt: skip
+    )
 
 
 def training(one, papers, tests, where: str) -> Table:
@@ -121,12 +142,14 @@ def training(one, papers, tests, where: str) -> Table:
     cells = [whole for whole in one.wholes if len(one.conditions(whole.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
     return table(
-        "paper_table_2", f"As in the paper's Table 2: by training{where}",
+        "paper_table_2",
+        f"As in the paper's Table 2: by training{where}",
         f"{head}condition|Training|text; {PAPER_COLUMNS}",
-        _with_overall(one, cells, papers, tests, "training"), "sure",
+        _with_overall(one, cells, papers, tests, "training"),
+        "sure",
         "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
         "p < .05. Accuracy cannot tell a better eye from a readier “machine”: see d' and c above.",
-    )  # fmt: skip
+    )
 
 
 def changes(estimates: Sequence["Estimate"], where: str) -> Table:
@@ -136,21 +159,31 @@ def changes(estimates: Sequence["Estimate"], where: str) -> Table:
         contrast = contrast_of(estimate)
         rows.append(
             {
-                "x": contrast["x"], "y": contrast["y"], "model": contrast["question"], "what": estimate.settings["key"],
-                "planned": "planned" if contrast["is_planned"] else "", "estimate": estimate.estimate, "interval": ends(estimate),
-                "p": pvalue(estimate), "verdict": str(estimate.detail.get("verdict") or "").replace("_", " "),
-                "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
+                "x": contrast["x"],
+                "y": contrast["y"],
+                "model": contrast["question"],
+                "what": estimate.settings["key"],
+                "planned": "planned" if contrast["is_planned"] else "",
+                "estimate": estimate.estimate,
+                "interval": ends(estimate),
+                "p": pvalue(estimate),
+                "verdict": str(estimate.detail.get("verdict") or "").replace("_", " "),
+                "detectable": estimate.detail.get("detectable"),
+                "n": estimate.n,
+                "reason": estimate.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "changes", f"What is compared: sensitivity, leaning, accuracy{where}",
+        "changes",
+        f"What is compared: sensitivity, leaning, accuracy{where}",
         "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
         "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
         "smallest difference that 8 of 10 such studies would have shown, were its p the smallest of those that are adjusted together; “not significant” leaves everything below it open.",
-    )  # fmt: skip
+    )
 
 
 def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
@@ -166,21 +199,28 @@ def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
         if kind in words:
             rows.append(
                 {
-                    "model": estimate.settings.get("model", ""), "condition": estimate.settings.get("condition", ""),
-                    "domain": estimate.settings.get("domain", ""), "what": words[kind],
+                    "model": estimate.settings.get("model", ""),
+                    "condition": estimate.settings.get("condition", ""),
+                    "domain": estimate.settings.get("domain", ""),
+                    "what": words[kind],
                     "estimate": None if kind == "interaction" else estimate.estimate,
                     "interval": None if kind == "interaction" else ends(estimate),
-                    "p": pvalue(estimate), "detectable": estimate.detail.get("detectable"), "n": estimate.n, "reason": estimate.reason,
+                    "p": pvalue(estimate),
+                    "detectable": estimate.detail.get("detectable"),
+                    "n": estimate.n,
+                    "reason": estimate.reason,
                 }
-            )  # fmt: skip
+            )
     return table(
-        "domains", f"What training adds to accuracy, by domain{where}",
+        "domains",
+        f"What training adds to accuracy, by domain{where}",
         "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
         "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
         "joint test is for. p is not adjusted.",
-    )  # fmt: skip
+    )
 
 
 def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
@@ -193,33 +233,51 @@ def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
             {
                 "model": estimate.settings.get("model", ""),
                 "what": f"{estimate.settings['x']} less {estimate.settings['y']}" if is_pair else "all domains alike",
-                "method": estimate.analysis.rpartition(".")[2].replace("_", " "), "estimate": estimate.estimate, "interval": ends(estimate),
+                "method": estimate.analysis.rpartition(".")[2].replace("_", " "),
+                "estimate": estimate.estimate,
+                "interval": ends(estimate),
                 "statistic": test.statistic if test else None,
-                "df": f"{detail['df_between']}, {detail['df_within']:.6g}" if "df_between" in detail else (f"{test.df:.6g}" if test and test.df else ""),
-                "p": pvalue(estimate), "d": estimate.effect.value if estimate.effect else None, "detectable": detail.get("detectable"),
-                "n": estimate.n, "reason": estimate.reason,
+                "df": f"{detail['df_between']}, {detail['df_within']:.6g}"
+                if "df_between" in detail
+                else (f"{test.df:.6g}" if test and test.df else ""),
+                "p": pvalue(estimate),
+                "d": estimate.effect.value if estimate.effect else None,
+                "detectable": detail.get("detectable"),
+                "n": estimate.n,
+                "reason": estimate.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        name, title,
+        name,
+        title,
         "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
         "statistic|q or F|number; df|df|text; p|p|p; d|Cohen's d|number; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
-        rows, "more",
+        rows,
+        "more",
         "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
-    )  # fmt: skip
+    )
 
 
 def checks(estimates: Sequence["Estimate"], where: str) -> Table:
     return table(
-        "session", f"Confidence, and the session{where}",
+        "session",
+        f"Confidence, and the session{where}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
         [
-            {"what": one.estimand, "estimate": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n, "reason": one.reason}
+            {
+                "what": one.estimand,
+                "estimate": one.estimate,
+                "interval": ends(one),
+                "p": pvalue(one),
+                "n": one.n,
+                "reason": one.reason,
+            }
             for one in estimates
-        ], "sure",
+        ],
+        "sure",
         "Above 0: confident answers are righter than the others; accuracy rises from one text to the next.",
-    )  # fmt: skip
+    )
 
 
 def histograms(cell, rows, number: int, where: str) -> list[Figure]:
@@ -230,15 +288,26 @@ def histograms(cell, rows, number: int, where: str) -> list[Figure]:
     for found in detection.score_histogram(*columns(rows, "correct", "annotator")):
         n = found["n_items"]
         bars = [
-            {"label": f"{right} of {n} right", "series": series, "estimate": float(values[right]), "low": None, "high": None,
-             "n": found["n_annotators"], "unit": "annotator"}
+            {
+                "label": f"{right} of {n} right",
+                "series": series,
+                "estimate": float(values[right]),
+                "low": None,
+                "high": None,
+                "n": found["n_annotators"],
+                "unit": "annotator",
+            }
             for right in range(n + 1)
             for series, values in (("annotators", found["counts"]), ("by guessing", found["expected_by_chance"]))
-        ]  # fmt: skip
+        ]
         figures.append(
             figure(
-                f"scores_{number}_{n}", f"Texts right: {cell.key}{where}", bars,
-                description=f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.", axis="annotators", kind="bars",
+                f"scores_{number}_{n}",
+                f"Texts right: {cell.key}{where}",
+                bars,
+                description=f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.",
+                axis="annotators",
+                kind="bars",
             )
-        )  # fmt: skip
+        )
     return figures

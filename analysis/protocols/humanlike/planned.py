@@ -37,12 +37,15 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
     }
     blocks = [
         Block(
-            f"humanlike.{estimand}", f"Compared by {WHAT[estimand]}{where}", "recommended", estimates=estimates,
+            f"humanlike.{estimand}",
+            f"Compared by {WHAT[estimand]}{where}",
+            "recommended",
+            estimates=estimates,
             conclusions=concluded(estimates, _wording, lambda one: one.settings["null"]),
             note="Annotators and texts are both taken as samples; each pair of conditions within one machine system.",
         )
         for estimand, estimates in every.items()
-    ]  # fmt: skip
+    ]
     model = _condition_models(one, context)
     tables = [
         layouts.changes([estimate for estimates in every.values() for estimate in estimates], where),
@@ -50,9 +53,14 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
     ]
     return [
         *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
-        Block("humanlike.condition_model", f"Conditions in each domain{where}", "recommended", estimates=tuple(model),
-              note="Each domain weighs the same; the interaction tests whether what a condition changes depends on the domain."),
-    ]  # fmt: skip
+        Block(
+            "humanlike.condition_model",
+            f"Conditions in each domain{where}",
+            "recommended",
+            estimates=tuple(model),
+            note="Each domain weighs the same; the interaction tests whether what a condition changes depends on the domain.",
+        ),
+    ]
 
 
 def _wanted(one: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
@@ -67,9 +75,17 @@ def _wanted(one: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
         if contrast is None:
             return Comparison(section=section.position, x=x, y=y, question=question)
         return Comparison(
-            section=section.position, x=x, y=y, question=question, role=contrast.role, family=contrast.family or contrast.role,
-            expected=contrast.expected, margin=contrast.margin, level=contrast.level, is_planned=True,
-        )  # fmt: skip
+            section=section.position,
+            x=x,
+            y=y,
+            question=question,
+            role=contrast.role,
+            family=contrast.family or contrast.role,
+            expected=contrast.expected,
+            margin=contrast.margin,
+            level=contrast.level,
+            is_planned=True,
+        )
 
     for contrast in section.study.contrasts.select_related("x", "y"):
         estimand = contrast.estimand or ESTIMANDS[0]
@@ -127,9 +143,16 @@ def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", context: C
     if estimand == "accuracy" or missing:
         # A group that nobody is in has no cell: the same contrast says so, with its status.
         return groups.cell_contrast(
-            correct, group, {compared.x: 1.0, compared.y: -1.0}, who, text, level=level, bounds=(0.0, 1.0) if not missing else None,
-            analysis=f"humanlike.{estimand}_difference", estimand=f"difference of {WHAT[estimand]} x - y",
-        )  # fmt: skip
+            correct,
+            group,
+            {compared.x: 1.0, compared.y: -1.0},
+            who,
+            text,
+            level=level,
+            bounds=(0.0, 1.0) if not missing else None,
+            analysis=f"humanlike.{estimand}_difference",
+            estimand=f"difference of {WHAT[estimand]} x - y",
+        )
     both = detection.sensitivity_by_condition(
         says, truth, who, group, text, reference=compared.y, level=level, analysis="humanlike.condition"
     )
@@ -156,45 +179,54 @@ def _wording(one: "Estimate") -> Wording:
                 less=f"Annotators took machine texts for human ones more than chance would have it ({x}).",
                 same=f"Annotators did not tell machine from human texts ({x})",
                 open=f"It remains open whether annotators tell machine from human texts ({x}).",
-                before="d' is", symbol="d'",
+                before="d' is",
+                symbol="d'",
             ),
             "criterion": Wording(
-                more=f"Annotators leaned to “human” ({x}).", less=f"Annotators leaned to “machine” ({x}).",
+                more=f"Annotators leaned to “human” ({x}).",
+                less=f"Annotators leaned to “machine” ({x}).",
                 same=f"Annotators leaned to neither answer ({x})",
                 open=f"It remains open whether annotators lean to either answer ({x}).",
-                before="The criterion c is", symbol="c",
+                before="The criterion c is",
+                symbol="c",
             ),
             "accuracy": Wording(
                 more=f"Annotators were right more often than by guessing ({x}).",
                 less=f"Annotators were right less often than by guessing ({x}).",
                 same=f"Annotators were right as often as by guessing ({x})",
                 open=f"It remains open whether annotators are right more often than by guessing ({x}).",
-                before="The share of correct answers is", symbol="accuracy", kind="percent",
+                before="The share of correct answers is",
+                symbol="accuracy",
+                kind="percent",
             ),
-        }[estimand]  # fmt: skip
+        }[estimand]
     return {
         "sensitivity": Wording(
             more=f"Annotators told machine from human texts better under {x} than under {y}{about}.",
             less=f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
             same=f"Annotators told machine from human texts equally well under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} lets annotators tell machine from human texts better{about}.",
-            before="The difference of d' is", symbol="Δd'",
+            before="The difference of d' is",
+            symbol="Δd'",
         ),
         "criterion": Wording(
             more=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
             less=f"Annotators leaned to “human” less under {x} than under {y}{about}.",
             same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
-            before="The difference of the criterion c is", symbol="Δc",
+            before="The difference of the criterion c is",
+            symbol="Δc",
         ),
         "accuracy": Wording(
             more=f"Annotators were right more often under {x} than under {y}{about}.",
             less=f"Annotators were right less often under {x} than under {y}{about}.",
             same=f"Annotators were right equally often under {x} and {y}{about}",
             open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
-            before="The difference of the shares of correct answers is", symbol="Δaccuracy", kind="percent",
+            before="The difference of the shares of correct answers is",
+            symbol="Δaccuracy",
+            kind="percent",
         ),
-    }[estimand]  # fmt: skip
+    }[estimand]
 
 
 def _condition_models(one: Any, context: Context) -> list["Estimate"]:
@@ -212,8 +244,15 @@ def _condition_models(one: Any, context: Context) -> list["Estimate"]:
             continue
         correct, condition, domain, who, text = columns(rows, "correct", "condition", "domain", "annotator", "text")
         fitted = groups.condition_model(
-            correct, condition, domain, who, text, reference=reference, level=context.level, analysis="humanlike.condition_model",
-        )  # fmt: skip
+            correct,
+            condition,
+            domain,
+            who,
+            text,
+            reference=reference,
+            level=context.level,
+            analysis="humanlike.condition_model",
+        )
         every = (*fitted.effects, *fitted.by_domain, *fitted.cells, fitted.interaction)
         found += [replace(estimate, settings={**estimate.settings, "model": model}) for estimate in every]
     return found

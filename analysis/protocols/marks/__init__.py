@@ -50,11 +50,17 @@ class MarksAnalysis(ProtocolAnalysis):
             ]
             estimates = judged_by_family(pairs, f"marks.{estimand}", context.star_scheme)
             blocks.append(
-                Block(f"marks.{estimand}", f"Compared by {layouts.WHAT[estimand]}", "recommended", estimates=estimates,
-                      conclusions=concluded(estimates, _wording, 0.0), tables=[layouts.pairs(estimates, estimand, several)],
-                      figures=[layouts.differences(estimates, estimand, several)],
-                      note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.")
-            )  # fmt: skip
+                Block(
+                    f"marks.{estimand}",
+                    f"Compared by {layouts.WHAT[estimand]}",
+                    "recommended",
+                    estimates=estimates,
+                    conclusions=concluded(estimates, _wording, 0.0),
+                    tables=[layouts.pairs(estimates, estimand, several)],
+                    figures=[layouts.differences(estimates, estimand, several)],
+                    note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.",
+                )
+            )
         for one in found:
             blocks += _about(one, context)
         return [block for block in blocks if block.estimates]
@@ -116,15 +122,21 @@ def _wording(one: "Estimate") -> Wording:
     x, y, _ = sides_of(one)
     if one.settings["key"] == SCORE:
         return Wording(
-            more=f"{x} was scored higher than {y}.", less=f"{y} was scored higher than {x}.",
-            same=f"{x} and {y} were scored alike", open=f"It remains open whether {x} or {y} is scored higher.",
-            before="The mean difference of scores is", symbol="Δscore",
-        )  # fmt: skip
+            more=f"{x} was scored higher than {y}.",
+            less=f"{y} was scored higher than {x}.",
+            same=f"{x} and {y} were scored alike",
+            open=f"It remains open whether {x} or {y} is scored higher.",
+            before="The mean difference of scores is",
+            symbol="Δscore",
+        )
     return Wording(
-        more=f"{x} has fewer or milder errors than {y}.", less=f"{y} has fewer or milder errors than {x}.",
-        same=f"{x} and {y} have equally many and grave errors", open=f"It remains open whether {x} or {y} has fewer or milder errors.",
-        before="The mean difference of penalties is", symbol="Δpenalty",
-    )  # fmt: skip
+        more=f"{x} has fewer or milder errors than {y}.",
+        less=f"{y} has fewer or milder errors than {x}.",
+        same=f"{x} and {y} have equally many and grave errors",
+        open=f"It remains open whether {x} or {y} has fewer or milder errors.",
+        before="The mean difference of penalties is",
+        symbol="Δpenalty",
+    )
 
 
 def _about(one: Judged, context: Context) -> list[Block]:
@@ -138,17 +150,40 @@ def _about(one: Judged, context: Context) -> list[Block]:
     checks = _checks(one, evaluated, context)
     paper = _standard(one)
     return [
-        Block("marks.systems", f"Each system by itself ({one.title})", "recommended", estimates=systems,
-              tables=[layouts.systems(systems, one)], figures=[layouts.penalties(systems, one)],
-              note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks."),
-        Block("marks.kinds", f"Errors by kind and grade ({one.title})", "recommended", estimates=kinds,
-              tables=[layouts.kinds(kinds, one)], note="Errors per judged output."),
-        Block("marks.checks", f"Whether people mark the same ({one.title})", "recommended", estimates=checks,
-              tables=[layouts.checks(checks, one)],
-              note="Sentences of outputs that several annotators read; marks of no sentence are left out."),
-        Block("marks.standard", f"As campaigns print it ({one.title})", "paper", estimates=paper, tables=[layouts.standard(paper, one)],
-              note="Outputs taken as independent, after all primary rules; no interval is given, because outputs of one annotator are not."),
-    ]  # fmt: skip
+        Block(
+            "marks.systems",
+            f"Each system by itself ({one.title})",
+            "recommended",
+            estimates=systems,
+            tables=[layouts.systems(systems, one)],
+            figures=[layouts.penalties(systems, one)],
+            note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks.",
+        ),
+        Block(
+            "marks.kinds",
+            f"Errors by kind and grade ({one.title})",
+            "recommended",
+            estimates=kinds,
+            tables=[layouts.kinds(kinds, one)],
+            note="Errors per judged output.",
+        ),
+        Block(
+            "marks.checks",
+            f"Whether people mark the same ({one.title})",
+            "recommended",
+            estimates=checks,
+            tables=[layouts.checks(checks, one)],
+            note="Sentences of outputs that several annotators read; marks of no sentence are left out.",
+        ),
+        Block(
+            "marks.standard",
+            f"As campaigns print it ({one.title})",
+            "paper",
+            estimates=paper,
+            tables=[layouts.standard(paper, one)],
+            note="Outputs taken as independent, after all primary rules; no interval is given, because outputs of one annotator are not.",
+        ),
+    ]
 
 
 def _systems(one: Judged, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
@@ -223,10 +258,14 @@ def _checks(one: Judged, rows: "DataFrame", context: Context) -> tuple["Estimate
                 own.append(mine["score"].corr(-mine["penalty"], method="spearman"))
         checks.append(
             basic.one_sample(
-                own, null=0.0, level=level, bounds=(-1.0, 1.0), analysis="marks.consistency",
+                own,
+                null=0.0,
+                level=level,
+                bounds=(-1.0, 1.0),
+                analysis="marks.consistency",
                 estimand="rank correlation of score and (less) penalty within an annotator, mean",
             )
-        )  # fmt: skip
+        )
     return tuple(checks)
 
 
@@ -238,9 +277,16 @@ def _alpha(units, values, measured, unit, words, context, cluster="") -> "Estima
     # The sentences of an output were read by the same people, and a bad output has more than one that is marked.
     clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
     found = agreement.krippendorff_alpha(
-        counts, points, level_of_measurement=measured, level=context.level, rng=context.rng(words), unit=unit,
-        analysis="marks.agreement", clusters=clusters, cluster=cluster,
-    )  # fmt: skip
+        counts,
+        points,
+        level_of_measurement=measured,
+        level=context.level,
+        rng=context.rng(words),
+        unit=unit,
+        analysis="marks.agreement",
+        clusters=clusters,
+        cluster=cluster,
+    )
     return replace(found, estimand=f"Krippendorff's alpha: {words}")
 
 
@@ -273,10 +319,20 @@ def _standard(one: Judged) -> tuple["Estimate", ...]:
         for measure, (estimand, value) in measures.items():
             found.append(
                 Estimate(
-                    analysis=f"marks.standard.{measure}", estimand=estimand, unit="judged output", n=len(mine), mode="paper",
-                    status="ok" if value is not None else "not_applicable", estimate=value,
-                    reason="" if value is not None else "not asked, or no words", settings={"system": system, "measure": measure},
-                    detail={"words": int(words), "errors": int(mine["errors"].sum()), "annotators": int(mine["annotator"].nunique())},
+                    analysis=f"marks.standard.{measure}",
+                    estimand=estimand,
+                    unit="judged output",
+                    n=len(mine),
+                    mode="paper",
+                    status="ok" if value is not None else "not_applicable",
+                    estimate=value,
+                    reason="" if value is not None else "not asked, or no words",
+                    settings={"system": system, "measure": measure},
+                    detail={
+                        "words": int(words),
+                        "errors": int(mine["errors"].sum()),
+                        "annotators": int(mine["annotator"].nunique()),
+                    },
                 )
-            )  # fmt: skip
+            )
     return tuple(found)

@@ -25,30 +25,41 @@ def pairs(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Tabl
         contrast = contrast_of(one)
         rows.append(
             {
-                "pair": _pair(contrast, several), "role": role(contrast),
-                "difference": one.estimate, "interval": ends(one), "p": pvalue(one),
+                "pair": _pair(contrast, several),
+                "role": role(contrast),
+                "difference": one.estimate,
+                "interval": ends(one),
+                "p": pvalue(one),
                 "verdict": verdict(one),
-                "n": one.n, "n_rows": one.n_rows, "reason": one.reason,
+                "n": one.n,
+                "n_rows": one.n_rows,
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     words = {SCORE: "score of x less that of y", PENALTY: "penalty of y less that of x"}[estimand]
     unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
     return table(
-        f"marks_{estimand}_pairs", f"Which is better, by {WHAT[estimand]}",
+        f"marks_{estimand}_pairs",
+        f"Which is better, by {WHAT[estimand]}",
         f"pair|Pair|text; role|Role|text; difference|Difference, {unit}|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         f"Difference: {words}, within an annotator and prompt; above 0, x is better. Annotators are clusters, and prompts too "
         "where several people judged the same. p is adjusted within each planned family and within all pairs that were not planned.",
-    )  # fmt: skip
+    )
 
 
 def differences(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Figure:
     rows = [point(one, _pair(contrast_of(one), several), WHAT[estimand]) for one in estimates]
     return figure(
-        f"marks_{estimand}_pairs", f"Differences of {WHAT[estimand]}", rows,
-        description="Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.", axis=f"difference of {WHAT[estimand]}", reference=0.0,
-    )  # fmt: skip
+        f"marks_{estimand}_pairs",
+        f"Differences of {WHAT[estimand]}",
+        rows,
+        description="Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.",
+        axis=f"difference of {WHAT[estimand]}",
+        reference=0.0,
+    )
 
 
 def systems(estimates: Sequence["Estimate"], judged: Any) -> Table:
@@ -58,22 +69,32 @@ def systems(estimates: Sequence["Estimate"], judged: Any) -> Table:
         score, penalty, clean = (by.get((system, measure)) for measure in ("score", "penalty", "clean"))
         rows.append(
             {
-                "system": system, "reference": judged.references.kind_of(system), "score": score and score.estimate, "score_interval": ends(score), "penalty": penalty.estimate,
-                "penalty_interval": ends(penalty), "clean": clean.estimate, "clean_interval": ends(clean), "n": penalty.n,
-                "outputs": penalty.n_rows, "reason": penalty.reason,
+                "system": system,
+                "reference": judged.references.kind_of(system),
+                "score": score and score.estimate,
+                "score_interval": ends(score),
+                "penalty": penalty.estimate,
+                "penalty_interval": ends(penalty),
+                "clean": clean.estimate,
+                "clean_interval": ends(clean),
+                "n": penalty.n,
+                "outputs": penalty.n_rows,
+                "reason": penalty.reason,
             }
-        )  # fmt: skip
+        )
     rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
     weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged.book.severities)
     return table(
-        "marks_systems", f"Score, penalty and outputs without error, by system ({judged.title})",
+        "marks_systems",
+        f"Score, penalty and outputs without error, by system ({judged.title})",
         f"system|System|text; {_planted(rows)}score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
         "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         f"The least penalty first; the penalty of an output sums the weights of its errors ({weights}). Means over judged outputs, "
         "annotators as clusters.",
-    )  # fmt: skip
+    )
 
 
 def _planted(rows: Sequence[dict[str, Any]]) -> str:
@@ -88,9 +109,12 @@ def penalties(estimates: Sequence["Estimate"], judged: Any) -> Figure:
         if one.settings["measure"] == "penalty" and not judged.references.kind_of(one.settings["system"])
     ]
     return figure(
-        "marks_penalties", f"Mean penalty of each system ({judged.title})", rows,
-        description="The lower the better. Lines are confidence intervals over annotators.", axis="penalty per output",
-    )  # fmt: skip
+        "marks_penalties",
+        f"Mean penalty of each system ({judged.title})",
+        rows,
+        description="The lower the better. Lines are confidence intervals over annotators.",
+        axis="penalty per output",
+    )
 
 
 def kinds(estimates: Sequence["Estimate"], judged: Any) -> Table:
@@ -101,25 +125,30 @@ def kinds(estimates: Sequence["Estimate"], judged: Any) -> Table:
         by.setdefault((one.settings["sort"], one.settings["measure"]), {})[one.settings["system"]] = one
     rows = [
         {
-            "sort": sort, "what": what, "n": _span(one.n for one in mine.values()), "outputs": _span(one.n_rows for one in mine.values()),
+            "sort": sort,
+            "what": what,
+            "n": _span(one.n for one in mine.values()),
+            "outputs": _span(one.n_rows for one in mine.values()),
             **{f"rate{place}": mine[system].estimate for place, system in enumerate(systems) if system in mine},
             **{f"interval{place}": ends(mine[system]) for place, system in enumerate(systems) if system in mine},
             "reason": "; ".join(sorted({one.reason for one in mine.values() if one.reason})),
         }
         for (sort, what), mine in by.items()
-    ]  # fmt: skip
+    ]
     heads = columns("what|Error|text; sort|Kind or grade|text")
     for place, name in enumerate(systems):
         heads.append(Column(key=f"rate{place}", label=name, kind="number"))
         heads.append(Column(key=f"interval{place}", label=f"95% CI, {name}", kind="wide_interval"))
     heads += columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
     return table(
-        "marks_kinds", f"Errors per output, by kind and by grade ({judged.title})",
+        "marks_kinds",
+        f"Errors per output, by kind and by grade ({judged.title})",
         heads,
-        rows, "sure",
+        rows,
+        "sure",
         "How many such errors an output of the system has on average. Intervals are for one rate each and are not adjusted for their "
         "number.",
-    )  # fmt: skip
+    )
 
 
 def _span(counts: Iterable[int]) -> str:
@@ -131,19 +160,27 @@ def _span(counts: Iterable[int]) -> str:
 def checks(estimates: Sequence["Estimate"], judged: Any) -> Table:
     rows = [
         {
-            "what": one.estimand, "estimate": one.estimate, "interval": ends(one), "agreement": one.detail.get("percent_agreement"),
-            "p": pvalue(one), "n": one.n, "unit": one.unit, "reason": one.reason,
+            "what": one.estimand,
+            "estimate": one.estimate,
+            "interval": ends(one),
+            "agreement": one.detail.get("percent_agreement"),
+            "p": pvalue(one),
+            "n": one.n,
+            "unit": one.unit,
+            "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "marks_checks", f"Whether people mark the same, and score as they mark ({judged.title})",
+        "marks_checks",
+        f"Whether people mark the same, and score as they mark ({judged.title})",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers. "
         "Its interval resamples whole outputs, not people: it is about these annotators.",
-    )  # fmt: skip
+    )
 
 
 def standard(estimates: Sequence["Estimate"], judged: Any) -> Table:
@@ -155,9 +192,11 @@ def standard(estimates: Sequence["Estimate"], judged: Any) -> Table:
         row[one.settings["measure"]] = one.estimate
     rows = sorted(by.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
     return table(
-        "marks_standard", f"As campaigns print it ({judged.title})",
+        "marks_standard",
+        f"As campaigns print it ({judged.title})",
         f"system|System|text; {_planted(rows)}penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
         "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
-        rows, "sure",
+        rows,
+        "sure",
         "After all primary rules. Words as often as they were judged.",
-    )  # fmt: skip
+    )

@@ -55,9 +55,11 @@ def judged(frame: "DataFrame", section: Any) -> Judged:
     # Weights have four decimals at most; what the way through 0..1 adds goes here.
     marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
     found = marks.groupby(KEY, sort=True, dropna=False).agg(
-        prompt=("prompt", "first"), penalty=("weight", "sum"), errors=("choice", lambda choices: int((choices != "").sum())),
+        prompt=("prompt", "first"),
+        penalty=("weight", "sum"),
+        errors=("choice", lambda choices: int((choices != "").sum())),
         **{name: (name, "first") for name in WHOLLY},
-    )  # fmt: skip
+    )
     real = marks[marks["choice"] != ""]
     for one in book.categories:
         found[f"is:{one.key}"] = real[real["choice"] == one.key].groupby(KEY).size().reindex(found.index, fill_value=0)

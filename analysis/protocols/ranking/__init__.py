@@ -57,12 +57,18 @@ class RankingAnalysis(ProtocolAnalysis):
         estimates = judged(shares, "ranking.share", context.star_scheme)
         several = len(asked) > 1
         blocks = [
-            Block("ranking.share", "Share of rankings with x above y", "recommended", estimates=estimates,
-                  conclusions=concluded(estimates, _wording, 0.5),
-                  tables=[layouts.pairs(estimates, several)], figures=[layouts.shares(estimates, several)],
-                  note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
-                       "Annotators are clusters."),
-        ]  # fmt: skip
+            Block(
+                "ranking.share",
+                "Share of rankings with x above y",
+                "recommended",
+                estimates=estimates,
+                conclusions=concluded(estimates, _wording, 0.5),
+                tables=[layouts.pairs(estimates, several)],
+                figures=[layouts.shares(estimates, several)],
+                note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
+                "Annotators are clusters.",
+            ),
+        ]
         for one in asked:
             blocks += _about(one, context)
         return [block for block in blocks if block.estimates]
@@ -141,8 +147,11 @@ def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
         others.append(clusters.two_way_mean(score, who, items, analysis="ranking.share.two_way", **common))
     others += compared.equivalence(estimate, null=0.5, bounds=(0.0, 1.0))
     detail = {
-        **estimate.detail, "n_above": int((score == 1).sum()), "n_ties": int((score == 0.5).sum()), "n_below": int((score == 0).sum()),
-    }  # fmt: skip
+        **estimate.detail,
+        "n_above": int((score == 1).sum()),
+        "n_ties": int((score == 0.5).sum()),
+        "n_below": int((score == 0).sum()),
+    }
     estimate = replace(estimate, sensitivity=tuple(others), detail=detail)
     return compared.named(estimate, SHARE, null=0.5)
 
@@ -150,10 +159,14 @@ def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
 def _wording(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} was ranked above {y}{about}.", less=f"{y} was ranked above {x}{about}.",
-        same=f"{x} and {y} were ranked alike{about}", open=f"It remains open whether {x} or {y} is ranked higher{about}.",
-        before=f"The share of rankings with {x} above {y}, ties counting half, is", symbol=f"P({x} above {y})", kind="percent",
-    )  # fmt: skip
+        more=f"{x} was ranked above {y}{about}.",
+        less=f"{y} was ranked above {x}{about}.",
+        same=f"{x} and {y} were ranked alike{about}",
+        open=f"It remains open whether {x} or {y} is ranked higher{about}.",
+        before=f"The share of rankings with {x} above {y}, ties counting half, is",
+        symbol=f"P({x} above {y})",
+        kind="percent",
+    )
 
 
 def _about(one: Ranked, context: Context) -> list[Block]:
@@ -169,17 +182,25 @@ def _about(one: Ranked, context: Context) -> list[Block]:
     means = tuple(
         replace(
             clusters.clustered_mean(
-                mine["rank"].to_numpy(float), mine["annotator"].to_numpy(object), level=level, bounds=(1.0, most),
-                analysis="ranking.mean", estimand="mean rank, 1 the best",
+                mine["rank"].to_numpy(float),
+                mine["annotator"].to_numpy(object),
+                level=level,
+                bounds=(1.0, most),
+                analysis="ranking.mean",
+                estimand="mean rank, 1 the best",
             ),
             settings={"level": level, "system": system, **where},
         )
         for system, mine in rows.groupby("system", sort=True)
-    )  # fmt: skip
+    )
     sets = ranks.rank_sets_of_rows(
-        -rows["rank"].to_numpy(float), rows["annotator"].to_numpy(object), rows["system"].to_numpy(object), level=level,
-        resamples=context.resamples, rng=context.rng("sets", one.title),
-    )  # fmt: skip
+        -rows["rank"].to_numpy(float),
+        rows["annotator"].to_numpy(object),
+        rows["system"].to_numpy(object),
+        level=level,
+        resamples=context.resamples,
+        rng=context.rng("sets", one.title),
+    )
     strengths, fit = _strengths(one, level)
     checks = []
     shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
@@ -190,38 +211,75 @@ def _about(one: Ranked, context: Context) -> list[Block]:
         prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
         checks.append(
             agreement.krippendorff_alpha(
-                counts, values, level_of_measurement="interval", clusters=prompts, cluster="prompt", level=level,
-                rng=context.rng("alpha", one.title), unit="output",
+                counts,
+                values,
+                level_of_measurement="interval",
+                clusters=prompts,
+                cluster="prompt",
+                level=level,
+                rng=context.rng("alpha", one.title),
+                unit="output",
             )
-        )  # fmt: skip
+        )
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
     checks.append(
         replace(
             ratings.position_effect(
-                rows["rank"].to_numpy(float), rows["label"].map(letters).to_numpy(float), rows["annotator"].to_numpy(object),
-                systems=rows["system"].to_numpy(object), level=level, analysis="ranking.position_effect",
+                rows["rank"].to_numpy(float),
+                rows["label"].map(letters).to_numpy(float),
+                rows["annotator"].to_numpy(object),
+                systems=rows["system"].to_numpy(object),
+                level=level,
+                analysis="ranking.position_effect",
             ),
             estimand="change of the rank per place on the page",
         )
-    )  # fmt: skip
+    )
     textbook = agreement.concordance(
         one.wide_paper.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
     )
     return [
-        Block("ranking.means", f"Mean rank of each system ({one.title})", "recommended", estimates=means,
-              verdict={"ranks": sets.as_dict()}, tables=[layouts.systems(means, sets, strengths, one.title)],
-              figures=[layouts.means(means, one.title)],
-              note="1 is the best; those who share a place have the mean of the places that they take."),
-        Block("ranking.strengths", f"Strengths ({one.title})", "recommended", estimates=strengths, verdict=fit,
-              note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters."),
-        Block("ranking.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks),
-              tables=[layouts.checks([*checks, textbook], one.title)],
-              note="Agreement is over outputs that several ranked among the same others."),
-        Block("ranking.friedman", f"Friedman's test and Kendall's W ({one.title})", "paper", estimates=(textbook,),
-              note="One ranking an annotator, of their mean ranks, after all primary rules."),
-        Block("ranking.references", f"Where the planted references stood ({one.title})", "recommended", estimates=planted,
-              tables=[layouts.references(planted, one.title)]),
-    ]  # fmt: skip
+        Block(
+            "ranking.means",
+            f"Mean rank of each system ({one.title})",
+            "recommended",
+            estimates=means,
+            verdict={"ranks": sets.as_dict()},
+            tables=[layouts.systems(means, sets, strengths, one.title)],
+            figures=[layouts.means(means, one.title)],
+            note="1 is the best; those who share a place have the mean of the places that they take.",
+        ),
+        Block(
+            "ranking.strengths",
+            f"Strengths ({one.title})",
+            "recommended",
+            estimates=strengths,
+            verdict=fit,
+            note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters.",
+        ),
+        Block(
+            "ranking.checks",
+            f"Agreement and place on the page ({one.title})",
+            "recommended",
+            estimates=tuple(checks),
+            tables=[layouts.checks([*checks, textbook], one.title)],
+            note="Agreement is over outputs that several ranked among the same others.",
+        ),
+        Block(
+            "ranking.friedman",
+            f"Friedman's test and Kendall's W ({one.title})",
+            "paper",
+            estimates=(textbook,),
+            note="One ranking an annotator, of their mean ranks, after all primary rules.",
+        ),
+        Block(
+            "ranking.references",
+            f"Where the planted references stood ({one.title})",
+            "recommended",
+            estimates=planted,
+            tables=[layouts.references(planted, one.title)],
+        ),
+    ]
 
 
 def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
@@ -237,9 +295,13 @@ def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
         above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
         shares = above.mean(axis=1).dropna()
         mean = clusters.clustered_mean(
-            shares.to_numpy(float), shares.index.get_level_values("annotator").to_numpy(object), level=level, bounds=(0.0, 1.0),
-            analysis="ranking.reference", estimand="share of the systems of its ranking that it stands above, ties half",
-        )  # fmt: skip
+            shares.to_numpy(float),
+            shares.index.get_level_values("annotator").to_numpy(object),
+            level=level,
+            bounds=(0.0, 1.0),
+            analysis="ranking.reference",
+            estimand="share of the systems of its ranking that it stands above, ties half",
+        )
         found.append(
             replace(mean, settings={**mean.settings, "system": name, "reference": one.references.kind_of(name)})
         )
@@ -265,9 +327,14 @@ def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[
     if not outcomes or not sum(map(len, outcomes)):
         return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
     fit = davidson(
-        np.concatenate(first), np.concatenate(second), np.concatenate(outcomes), np.concatenate(people), n_systems=len(systems),
-        level=level, analysis="ranking.davidson",
-    )  # fmt: skip
+        np.concatenate(first),
+        np.concatenate(second),
+        np.concatenate(outcomes),
+        np.concatenate(people),
+        n_systems=len(systems),
+        level=level,
+        analysis="ranking.davidson",
+    )
     named = [
         replace(
             found, estimand=f"log-odds of {system} against the mean of all", detail={**found.detail, "system": system}
@@ -276,6 +343,9 @@ def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[
     ]
     tie = (replace(fit.tie, detail={**fit.tie.detail, "system": ""}),) if fit.tie is not None else ()
     return (*named, *tie), {
-        "systems": systems, "status": fit.status, "reason": fit.reason, "probabilities": fit.probabilities.tolist(),
+        "systems": systems,
+        "status": fit.status,
+        "reason": fit.reason,
+        "probabilities": fit.probabilities.tolist(),
         "tie_probabilities": fit.tie_probabilities.tolist(),
-    }  # fmt: skip
+    }

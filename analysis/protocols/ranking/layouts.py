@@ -23,28 +23,42 @@ def pairs(estimates: Sequence["Estimate"], several: bool) -> Table:
         contrast, detail = contrast_of(one), one.detail
         rows.append(
             {
-                "pair": _pair(contrast, several), "role": role(contrast),
-                "share": one.estimate, "interval": ends(one), "p": pvalue(one),
-                "verdict": verdict(one), "above": detail["n_above"], "ties": detail["n_ties"],
-                "below": detail["n_below"], "n": one.n, "reason": one.reason,
+                "pair": _pair(contrast, several),
+                "role": role(contrast),
+                "share": one.estimate,
+                "interval": ends(one),
+                "p": pvalue(one),
+                "verdict": verdict(one),
+                "above": detail["n_above"],
+                "ties": detail["n_ties"],
+                "below": detail["n_below"],
+                "n": one.n,
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "ranking_pairs", "Which was ranked higher",
+        "ranking_pairs",
+        "Which was ranked higher",
         "pair|Pair|text; role|Role|text; share|Share above|percent; interval|95% CI|interval; p|adj. p|p; verdict|Verdict|text; "
         "above|Above|integer; ties|Same place|integer; below|Below|integer; n|n annotators|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         "Of the rankings that hold both; the same place counts half. p tests 50 %, annotators as clusters, and is adjusted within "
         "each planned family and within all pairs that were not planned.",
-    )  # fmt: skip
+    )
 
 
 def shares(estimates: Sequence["Estimate"], several: bool) -> Figure:
     rows = [point(one, _pair(contrast_of(one), several), "share of rankings") for one in estimates]
     return figure(
-        "ranking_pairs", "Share of rankings with x above y", rows,
-        description="Above 50 %, the first named of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.", axis="P(x above y)", reference=0.5, limits=[0, 1],
-    )  # fmt: skip
+        "ranking_pairs",
+        "Share of rankings with x above y",
+        rows,
+        description="Above 50 %, the first named of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.",
+        axis="P(x above y)",
+        reference=0.5,
+        limits=[0, 1],
+    )
 
 
 def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], title: str) -> Table:
@@ -58,57 +72,85 @@ def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], title: st
         low, high = may.get(system, (None, None))
         rows.append(
             {
-                "system": system, "mean": one.estimate, "interval": ends(one), "highest": low, "lowest": high,
-                "strength": strength.estimate if strength else None, "strength_interval": ends(strength) if strength else None,
-                "n": one.n, "rankings": one.n_rows,
+                "system": system,
+                "mean": one.estimate,
+                "interval": ends(one),
+                "highest": low,
+                "lowest": high,
+                "strength": strength.estimate if strength else None,
+                "strength_interval": ends(strength) if strength else None,
+                "n": one.n,
+                "rankings": one.n_rows,
                 "reason": "; ".join(filter(None, [one.reason, sets.reason, strength.reason if strength else ""])),
             }
-        )  # fmt: skip
+        )
     return table(
-        "ranking_systems", f"Systems by mean rank ({title})",
+        "ranking_systems",
+        f"Systems by mean rank ({title})",
         "system|System|text; mean|Mean rank|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
         "lowest|May be as low as|integer; strength|Strength, log-odds|number; strength_interval|95% CI, strength|wide_interval; "
         "n|n annotators|integer; rankings|Rankings|integer; reason|Note|text",
-        rows, "first",
+        rows,
+        "first",
         "Rank 1 is the best. All that systems may be hold together at the stated level. Strengths: Davidson's model, their sum 0.",
-    )  # fmt: skip
+    )
 
 
 def means(estimates: Sequence["Estimate"], title: str) -> Figure:
     rows = [point(one, one.settings["system"], "mean rank") for one in estimates]
     return figure(
-        "ranking_means", f"Mean rank of each system ({title})", rows,
-        description="Lines are confidence intervals over annotators.", axis="mean rank, 1 the best",
-    )  # fmt: skip
+        "ranking_means",
+        f"Mean rank of each system ({title})",
+        rows,
+        description="Lines are confidence intervals over annotators.",
+        axis="mean rank, 1 the best",
+    )
 
 
 def checks(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
-        {"what": one.estimand, "estimate": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n, "unit": one.unit, "reason": one.reason}
+        {
+            "what": one.estimand,
+            "estimate": one.estimate,
+            "interval": ends(one),
+            "p": pvalue(one),
+            "n": one.n,
+            "unit": one.unit,
+            "reason": one.reason,
+        }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "ranking_checks", f"Agreement of the rankings ({title})",
+        "ranking_checks",
+        f"Agreement of the rankings ({title})",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
         "reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0. "
         "The interval of alpha resamples whole prompts, not people: it is about these annotators.",
-    )  # fmt: skip
+    )
 
 
 def references(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
-            "system": one.settings["system"], "reference": one.settings["reference"], "share": one.estimate, "interval": ends(one),
-            "n": one.n, "rankings": one.n_rows, "reason": one.reason,
+            "system": one.settings["system"],
+            "reference": one.settings["reference"],
+            "share": one.estimate,
+            "interval": ends(one),
+            "n": one.n,
+            "rankings": one.n_rows,
+            "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "ranking_references", f"Where the planted references stood ({title})",
+        "ranking_references",
+        f"Where the planted references stood ({title})",
         "system|System|text; reference|Planted as|text; share|Systems that it stands above|percent; interval|95% CI|interval; "
         "n|n annotators|integer; rankings|Rankings|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Planted references are no systems under evaluation: ranks, strengths and agreement are of the others among themselves.",
-    )  # fmt: skip
+    )

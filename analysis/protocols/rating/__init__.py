@@ -62,38 +62,62 @@ def _comparisons(asked: Sequence[Ratings], context: Context) -> list[Block]:
     by_name = [one for one in apart if contrast_of(one)["key"] in named]
     return [
         # Where chances are stated too, they are what the sentences are about.
-        Block("rating.superiority", "Probability of being rated higher", "recommended", estimates=above,
-              conclusions=concluded(above, _rated_higher, 0.5, is_named_by_estimand=False, yields_to="spa.pairs"),
-              tables=[layouts.ratings(above, apart, paper)], figures=[layouts.superiority(above, context.level)],
-              note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
-                   "Where nobody judged both side by side: the chance that a rating of x is above a rating of y."),
-        Block("rating.difference", "Difference of mean ratings", "recommended", estimates=apart,
-              conclusions=concluded(by_name, _higher_mean, 0.0),
-              note="On the scale on which its answers are scored; takes the points to be equally far apart."),
-        Block("rating.difference", "Difference of mean ratings, as in the paper", "paper", estimates=paper,
-              note="One difference an annotator, after all primary rules; paired t test."),
-    ]  # fmt: skip
+        Block(
+            "rating.superiority",
+            "Probability of being rated higher",
+            "recommended",
+            estimates=above,
+            conclusions=concluded(above, _rated_higher, 0.5, is_named_by_estimand=False, yields_to="spa.pairs"),
+            tables=[layouts.ratings(above, apart, paper)],
+            figures=[layouts.superiority(above, context.level)],
+            note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
+            "Where nobody judged both side by side: the chance that a rating of x is above a rating of y.",
+        ),
+        Block(
+            "rating.difference",
+            "Difference of mean ratings",
+            "recommended",
+            estimates=apart,
+            conclusions=concluded(by_name, _higher_mean, 0.0),
+            note="On the scale on which its answers are scored; takes the points to be equally far apart.",
+        ),
+        Block(
+            "rating.difference",
+            "Difference of mean ratings, as in the paper",
+            "paper",
+            estimates=paper,
+            note="One difference an annotator, after all primary rules; paired t test.",
+        ),
+    ]
 
 
 def _rated_higher(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     before = f"a rating of {x} is above a rating of {y} is" if is_apart(one) else f"an annotator rates {x} above {y} is"
     return Wording(
-        more=f"{x} was rated higher than {y}{about}.", less=f"{y} was rated higher than {x}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}", open=f"It remains open whether {x} or {y} is rated higher{about}.",
-        before=f"The chance that {before}", after=", ties counting half", symbol=f"PS({x}, {y})", kind="percent", subject=f"{x} and {y}{about}",
+        more=f"{x} was rated higher than {y}{about}.",
+        less=f"{y} was rated higher than {x}{about}.",
+        same=f"{x} and {y} are indistinguishable{about}",
+        open=f"It remains open whether {x} or {y} is rated higher{about}.",
+        before=f"The chance that {before}",
+        after=", ties counting half",
+        symbol=f"PS({x}, {y})",
+        kind="percent",
+        subject=f"{x} and {y}{about}",
         expected=(f"{x} is better.", f"{y} is better.", "the two are equivalent."),
-    )  # fmt: skip
+    )
 
 
 def _higher_mean(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} has a higher mean rating than {y}{about}.", less=f"{x} has a lower mean rating than {y}{about}.",
+        more=f"{x} has a higher mean rating than {y}{about}.",
+        less=f"{x} has a lower mean rating than {y}{about}.",
         same=f"{x} and {y} have equivalent mean ratings{about}",
         open=f"It remains open whether {x} or {y} has the higher mean rating{about}.",
-        before=f"The mean rating of {x} less that of {y} ({one.settings['scored']}) is", symbol="Δ",
-    )  # fmt: skip
+        before=f"The mean rating of {x} less that of {y} ({one.settings['scored']}) is",
+        symbol="Δ",
+    )
 
 
 def _about_question(one: Ratings, context: Context) -> list[Block]:
@@ -120,47 +144,77 @@ def _about_question(one: Ratings, context: Context) -> list[Block]:
         counts, points = agreement.count_table(outputs, shared["rating"].to_numpy(float))
         checks.append(
             agreement.krippendorff_alpha(
-                counts, points, level=level, rng=context.rng("alpha", *what),
-                level_of_measurement="ordinal" if one.scale.kind == "likert" else "interval", unit="output",
+                counts,
+                points,
+                level=level,
+                rng=context.rng("alpha", *what),
+                level_of_measurement="ordinal" if one.scale.kind == "likert" else "interval",
+                unit="output",
             )
-        )  # fmt: skip
+        )
         table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
         checks.append(
             agreement.split_half_reliability(
-                table.to_numpy(float), level=level, rng=context.rng("halves", *what), unit="output",
+                table.to_numpy(float),
+                level=level,
+                rng=context.rng("halves", *what),
+                unit="output",
                 resamples=min(999, context.resamples),
             )
-        )  # fmt: skip
+        )
     if len(rows):
         letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))
         place = {label: n for n, label in enumerate(letters)}
         checks.append(
             ratings.position_effect(
-                rows["rating"].to_numpy(float), rows["label"].map(place).to_numpy(float),
-                rows["annotator"].to_numpy(object), systems=rows["system"].to_numpy(object), level=level,
+                rows["rating"].to_numpy(float),
+                rows["label"].map(place).to_numpy(float),
+                rows["annotator"].to_numpy(object),
+                systems=rows["system"].to_numpy(object),
+                level=level,
             )
-        )  # fmt: skip
+        )
     ranked = ranks.rank_sets_of_rows(
-        *(judged_rows[name].to_numpy(kind) for name, kind in (("rating", float), ("annotator", object), ("system", object))), level=level,
-        resamples=context.resamples, rng=context.rng("ranks", *what),
-    )  # fmt: skip
+        *(
+            judged_rows[name].to_numpy(kind)
+            for name, kind in (("rating", float), ("annotator", object), ("system", object))
+        ),
+        level=level,
+        resamples=context.resamples,
+        rng=context.rng("ranks", *what),
+    )
     return [
-        Block("rating.means", f"Mean rating of each system ({one.title})", "recommended", estimates=means,
-              verdict={"ranks": ranked.as_dict()}, tables=[layouts.means(means, ranked)],
-              figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
-              note="Every annotator weighs the same. These are no expected utilities: those lie between references. All sets of ranks "
-                   "together hold the true ranks at the stated level."),
-        Block("rating.checks", f"Agreement and place on the page ({one.title})", "recommended", estimates=tuple(checks),
-              tables=[reliability([reliability_row(check, one.title) for check in checks])]),
-    ]  # fmt: skip
+        Block(
+            "rating.means",
+            f"Mean rating of each system ({one.title})",
+            "recommended",
+            estimates=means,
+            verdict={"ranks": ranked.as_dict()},
+            tables=[layouts.means(means, ranked)],
+            figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
+            note="Every annotator weighs the same. These are no expected utilities: those lie between references. All sets of ranks "
+            "together hold the true ranks at the stated level.",
+        ),
+        Block(
+            "rating.checks",
+            f"Agreement and place on the page ({one.title})",
+            "recommended",
+            estimates=tuple(checks),
+            tables=[reliability([reliability_row(check, one.title) for check in checks])],
+        ),
+    ]
 
 
 def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estimate":
     from analysis.stats import ratings
 
     mean = ratings.expected_utility(
-        mine["rating"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=False, level=level, analysis="rating.mean"
-    )  # fmt: skip
+        mine["rating"].to_numpy(float),
+        mine["annotator"].to_numpy(object),
+        has_references=False,
+        level=level,
+        analysis="rating.mean",
+    )
     settings = {
         "level": level,
         "system": system,

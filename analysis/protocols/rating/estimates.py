@@ -42,17 +42,26 @@ def recommended(one: Ratings, compared: Comparison, context: Context) -> tuple["
     apart = ratings.mean_difference(x, y, people, scale=one.ends, level=level)
     if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
         two_way = ratings.mean_difference(
-            x, y, people, prompts=pairs["prompt"].to_numpy(object), scale=one.ends, level=level,
+            x,
+            y,
+            people,
+            prompts=pairs["prompt"].to_numpy(object),
+            scale=one.ends,
+            level=level,
             analysis="rating.mean_difference.two_way",
-        )  # fmt: skip
+        )
         apart = replace(apart, sensitivity=(*apart.sensitivity, two_way))
     standardised = _standardised(one, compared, level)
     if standardised.estimate is not None:
         apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
     above = ratings.superiority(
-        x, y, people, level=level, resamples=resamples,
+        x,
+        y,
+        people,
+        level=level,
+        resamples=resamples,
         rng=context.rng("superiority", compared.key),
-    )  # fmt: skip
+    )
     others = [*ratings.rank_tests(x, y, people), *_models(one, compared, level)]
     others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
     above = replace(above, sensitivity=(*above.sensitivity, *others))
@@ -120,7 +129,11 @@ def _standardised(one: Ratings, compared: Comparison, level: float) -> "Estimate
     scores = ratings.z_scores(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
     pairs = paired(wide(rows.assign(rating=scores)), compared)
     return clusters.clustered_mean(
-        pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object), null=0.0, level=level,
-        analysis="rating.mean_difference.z", unit="annotator",
+        pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),
+        pairs["annotator"].to_numpy(object),
+        null=0.0,
+        level=level,
+        analysis="rating.mean_difference.z",
+        unit="annotator",
         estimand="mean difference of ratings x - y, each in standard deviations of its annotator's own ratings",
-    )  # fmt: skip
+    )

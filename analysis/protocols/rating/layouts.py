@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 def ratings(above: Sequence["Estimate"], apart: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     """Differences of ratings with their ordinal-safe companions and the reversal guard."""
     return table(
-        "ratings", "Ratings, and what rests on their order alone",
+        "ratings",
+        "Ratings, and what rests on their order alone",
         "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
         "delta|Δ|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
         "above|P(rated higher)|probability; above_interval|95% CI|interval; above_pvalue|adj. p|p; cliff|Cliff's δ|probability; "
         "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
         "logit|Cumulative logit|number; logit_interval|95% CI, logit|wide_interval; logit_pvalue|p, logit|p; logit_reason|No logit because|text; "
         "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
-        [_rating(*found) for found in zip(above, apart, paper, strict=True)], "sure",
+        [_rating(*found) for found in zip(above, apart, paper, strict=True)],
+        "sure",
         "Reversed preference: rounding to whole points could at worst have turned the sign; that it cannot be excluded does not say "
         "that it occurred.",
-    )  # fmt: skip
+    )
 
 
 def _rating(above: "Estimate", apart: "Estimate", paper: "Estimate") -> dict[str, Any]:
@@ -33,24 +35,37 @@ def _rating(above: "Estimate", apart: "Estimate", paper: "Estimate") -> dict[str
     others = {other.analysis: other for other in above.sensitivity}
     logit, sign = others.get("rating.cumulative_logit"), others.get("rating.sign_test")
     return {
-        "contrast": label(above, True), "question": contrast["question"], "scored": apart.settings["scored"],
-        **filled_cells("paper", paper), **filled_cells("delta", apart), **filled_cells("above", above),
-        "cliff": above.detail.get("cliff_delta"), "ties": above.detail.get("n_ties"),
-        "sign": sign.estimate if sign else None, "sign_pvalue": pvalue(sign), "wilcoxon_pvalue": pvalue(others.get("rating.wilcoxon")),
-        **filled_cells("logit", logit), "logit_reason": logit.reason if logit else "",
+        "contrast": label(above, True),
+        "question": contrast["question"],
+        "scored": apart.settings["scored"],
+        **filled_cells("paper", paper),
+        **filled_cells("delta", apart),
+        **filled_cells("above", above),
+        "cliff": above.detail.get("cliff_delta"),
+        "ties": above.detail.get("n_ties"),
+        "sign": sign.estimate if sign else None,
+        "sign_pvalue": pvalue(sign),
+        "wilcoxon_pvalue": pvalue(others.get("rating.wilcoxon")),
+        **filled_cells("logit", logit),
+        "logit_reason": logit.reason if logit else "",
         "guard": [guard["low"], guard["high"]] if guard else None,
         "reversal": "" if not guard else "cannot be excluded" if guard["is_reversal_possible"] else "excluded",
-        "n": above.n, "reason": above.reason,
-    }  # fmt: skip
+        "n": above.n,
+        "reason": above.reason,
+    }
 
 
 def superiority(above: Sequence["Estimate"], level: float) -> Figure:
     several = len({contrast_of(one)["key"].partition(", section")[2] for one in above}) > 1
     return figure(
-        RATINGS, "Chance of being rated higher", [point(one, label(one, several), "probability of superiority") for one in above],
+        RATINGS,
+        "Chance of being rated higher",
+        [point(one, label(one, several), "probability of superiority") for one in above],
         description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
-        axis="P(x rated above y)", reference=0.5, limits=[0, 1],
-    )  # fmt: skip
+        axis="P(x rated above y)",
+        reference=0.5,
+        limits=[0, 1],
+    )
 
 
 def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
@@ -69,17 +84,27 @@ def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
         rank, low, high = may.get(about["system"], (None, None, None))
         rows.append(
             {
-                "where": f"section {about['section']}, {about['question']}", "system": about["system"], "mean": one.estimate,
-                "scored": about["scored"], "interval": ends(one), "rank": rank, "highest": low, "lowest": high, "n": one.n,
+                "where": f"section {about['section']}, {about['question']}",
+                "system": about["system"],
+                "mean": one.estimate,
+                "scored": about["scored"],
+                "interval": ends(one),
+                "rank": rank,
+                "highest": low,
+                "lowest": high,
+                "n": one.n,
                 "reason": one.reason or ranked.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "means", "Mean rating of each system",
+        "means",
+        "Mean rating of each system",
         "where|Question|text; system|System|text; mean|Mean|number; scored|In|text; interval|95% CI|wide_interval; rank|Rank|integer; "
         "highest|May be as high as|integer; lowest|May be as low as|integer; n|n annotators|integer; reason|Note|text",
-        rows, "more", "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level.",
-    )  # fmt: skip
+        rows,
+        "more",
+        "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level.",
+    )
 
 
 def means_figure(estimates: Sequence["Estimate"], several: bool, level: float) -> Figure:
@@ -88,7 +113,10 @@ def means_figure(estimates: Sequence["Estimate"], several: bool, level: float) -
         return f"{one.settings['system']} ({one.settings['question']}{where})"
 
     return figure(
-        "means", "Mean rating of each system", [point(one, who(one), "mean") for one in estimates],
+        "means",
+        "Mean rating of each system",
+        [point(one, who(one), "mean") for one in estimates],
         description="On the scale on which answers are scored, every annotator weighing the same, with "
-        f"{100 * level:g} % confidence intervals.", axis="Mean rating",
-    )  # fmt: skip
+        f"{100 * level:g} % confidence intervals.",
+        axis="Mean rating",
+    )

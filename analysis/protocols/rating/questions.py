@@ -81,9 +81,20 @@ def questions_of(frame: "DataFrame", section: Any) -> list[Ratings]:
         is_overall = not question.criterion and any(other.criterion for other in questions)
         comparisons, by_points = _compared(contrasts, section, question)
         one = Ratings(
-            section, question, scale, comparisons, kept, wide(kept), wide(paper), (float(low), float(high)), is_overall, references,
-            None, _planned(contrasts, section, question, UTILITY), by_points,
-        )  # fmt: skip
+            section,
+            question,
+            scale,
+            comparisons,
+            kept,
+            wide(kept),
+            wide(paper),
+            (float(low), float(high)),
+            is_overall,
+            references,
+            None,
+            _planned(contrasts, section, question, UTILITY),
+            by_points,
+        )
         where = f"section {section.position}, {one.words}"
         found.append(replace(one, utilities=utilities(kept, references, one.ends, where)))
     return found

@@ -37,9 +37,10 @@ class Utilities:
     @property
     def left_out(self) -> dict[str, tuple[Any, ...]]:
         return {
-            "extremum_violation": self.rescaled.extremum_violation, "narrow_references": self.rescaled.narrow_references,
+            "extremum_violation": self.rescaled.extremum_violation,
+            "narrow_references": self.rescaled.narrow_references,
             "references_not_rated": self.rescaled.no_references,
-        }  # fmt: skip
+        }
 
 
 def utilities(rows: "DataFrame", references: Ends, scale: tuple[float, float], where: str) -> Utilities | None:
@@ -50,10 +51,12 @@ def utilities(rows: "DataFrame", references: Ends, scale: tuple[float, float], w
     if not references.is_complete or not len(rows):
         return None
     found = ratings.between_references(
-        rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object),
-        is_minimum=rows["system"].isin(references.minimal).to_numpy(bool), is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
+        rows["rating"].to_numpy(float),
+        rows["annotator"].to_numpy(object),
+        is_minimum=rows["system"].isin(references.minimal).to_numpy(bool),
+        is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=LEAST_SPREAD * (scale[1] - scale[0]),
-    )  # fmt: skip
+    )
     return Utilities(where, rows.assign(utility=found.values), found, rows["annotator"].nunique())
 
 
@@ -70,9 +73,11 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
     samples = not_side_by_side(wide, compared)
     if samples is not None:
         estimate = unpaired.mean_difference(
-            **samples, level=level, analysis="rating.utility_difference_unpaired",
+            **samples,
+            level=level,
+            analysis="rating.utility_difference_unpaired",
             estimand=f"{words['estimand']} (not side by side)",
-        )  # fmt: skip
+        )
         estimate = replace(
             estimate, sensitivity=compared.equivalence(estimate, null=0.0), warnings=(*estimate.warnings, *_flags(one))
         )
@@ -81,9 +86,13 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
         estimate = replace(estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_flags(one)))
     if samples is None and compared.margin and len(each):
         tost = equivalence.equivalence(
-            each, null=0.0, margin=compared.margin, significance=compared.level,
-            analysis="rating.utility_difference.equivalence", **words,
-        )  # fmt: skip
+            each,
+            null=0.0,
+            margin=compared.margin,
+            significance=compared.level,
+            analysis="rating.utility_difference.equivalence",
+            **words,
+        )
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
     return compared.named(estimate, UTILITY, null=0.0)
 
@@ -91,11 +100,13 @@ def difference(one: Utilities, compared: Comparison, level: float) -> "Estimate"
 def _wording(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} has a higher expected utility than {y}{about}.", less=f"{x} has a lower expected utility than {y}{about}.",
+        more=f"{x} has a higher expected utility than {y}{about}.",
+        less=f"{x} has a lower expected utility than {y}{about}.",
         same=f"{x} and {y} have equivalent expected utilities{about}",
         open=f"It remains open whether {x} or {y} has the higher expected utility{about}.",
-        before=f"EEU of {x} less that of {y} is", symbol="Δ EEU",
-    )  # fmt: skip
+        before=f"EEU of {x} less that of {y} is",
+        symbol="Δ EEU",
+    )
 
 
 def _flags(one: Utilities) -> tuple[Any, ...]:
@@ -118,46 +129,65 @@ def utility_blocks(
             estimates.append(estimate)
             rows.append(
                 {
-                    "where": one.where, "system": system, "eeu": estimate.estimate,
-                    "interval": ends(estimate), "n": estimate.n,
+                    "where": one.where,
+                    "system": system,
+                    "eeu": estimate.estimate,
+                    "interval": ends(estimate),
+                    "n": estimate.n,
                     "reason": estimate.reason,
                 }
-            )  # fmt: skip
+            )
         gone = one.left_out
         people.append(
             {
-                "where": one.where, "n": one.n_annotators, "kept": one.n_annotators - sum(map(len, gone.values())),
+                "where": one.where,
+                "n": one.n_annotators,
+                "kept": one.n_annotators - sum(map(len, gone.values())),
                 **{code: len(names) for code, names in gone.items()},
                 "who": ", ".join(str(name) for names in gone.values() for name in sorted(names)),
             }
-        )  # fmt: skip
+        )
     pairs = [(about, difference(one, about, context.level)) for about, one in compared]
     tables = [
         table(
-            "utilities", "Expected utility of each system",
+            "utilities",
+            "Expected utility of each system",
             "where|Question|text; system|System|text; eeu|EEU|number; interval|95% CI|wide_interval; n|n annotators|integer; "
             "reason|Undefined because|text",
-            rows, "sure",
+            rows,
+            "sure",
             "Each rating as a part of the way from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
             "(1); every annotator weighs the same.",
         ),
         table(
-            "references", "Who used the references as ends",
+            "references",
+            "Who used the references as ends",
             "where|Question|text; n|Annotators|integer; kept|With a scale of their own|integer; "
             "extremum_violation|Rated the maximal no higher|integer; narrow_references|Kept them too close|integer; "
             "references_not_rated|Did not rate both|integer; who|Left out of utilities|text",
-            people, "sure",
+            people,
+            "sure",
             "Whoever rates the maximal reference no higher than the minimal one does not share the ends that utilities need, and has no "
             "part in them. Two references less than a tenth of the scale apart give no scale either.",
         ),
-    ]  # fmt: skip
+    ]
     differences = judged(pairs, "rating.utility", context.star_scheme)
     return [
-        Block("rating.utility", "Expected utility between the references", "recommended", estimates=tuple(estimates), tables=tables),
-        Block("rating.utility_difference", "Difference of expected utilities", "recommended",
-              estimates=differences,
-              conclusions=concluded(differences, _wording, 0.0)),
-    ]  # fmt: skip
+        Block(
+            "rating.utility",
+            "Expected utility between the references",
+            "recommended",
+            estimates=tuple(estimates),
+            tables=tables,
+        ),
+        Block(
+            "rating.utility_difference",
+            "Difference of expected utilities",
+            "recommended",
+            estimates=differences,
+            conclusions=concluded(differences, _wording, 0.0),
+        ),
+    ]
 
 
 def _of_systems(one: Utilities, references: Ends, level: float) -> Iterable[tuple[str, "Estimate"]]:

@@ -59,12 +59,23 @@ def _naming_blocks(one: Answers, several: bool, context: Context) -> list[Block]
         for column, compared in enumerate(one.comparisons)
     )
     return [
-        Block("spa.order", f"Gap between the two orders of naming ({title})", "recommended", estimates=symmetry,
-              tables=[layouts.gap(symmetry)], figures=[layouts.gap_figure(symmetry, several, level)],
-              note="p_xy + p_yx - 1, before any rule that looks at sums. Above 0: whoever is named first gains."),
-        Block("spa.tau", f"Whether leaving out by tau would move the estimate ({title})", "recommended", estimates=asymmetry,
-              tables=[layouts.plain_lines(asymmetry, "tau", TAU, "more")]),
-    ]  # fmt: skip
+        Block(
+            "spa.order",
+            f"Gap between the two orders of naming ({title})",
+            "recommended",
+            estimates=symmetry,
+            tables=[layouts.gap(symmetry)],
+            figures=[layouts.gap_figure(symmetry, several, level)],
+            note="p_xy + p_yx - 1, before any rule that looks at sums. Above 0: whoever is named first gains.",
+        ),
+        Block(
+            "spa.tau",
+            f"Whether leaving out by tau would move the estimate ({title})",
+            "recommended",
+            estimates=asymmetry,
+            tables=[layouts.plain_lines(asymmetry, "tau", TAU, "more")],
+        ),
+    ]
 
 
 def _criterion_blocks(one: Answers, context: Context) -> list[Block]:

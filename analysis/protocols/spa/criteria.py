@@ -38,21 +38,26 @@ def drivers_block(answers: Sequence[Answers], context: Context) -> Block | None:
         f"section {one.section.position}: {mine.r_squared:.0%}" for one, mine in found if mine.r_squared is not None
     )
     laid = table(
-        "drivers", "What the overall answers go with",
+        "drivers",
+        "What the overall answers go with",
         "where|Section|text; what|Criterion|text; slope|Points overall for one point on it|number; "
         "interval|95% CI|wide_interval; explained|Told by the other criteria|percent; n|n annotators|integer; "
         "n_rows|Rows|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "One row of the fit is what one annotator said of one pair. Read: .60 means that answers ten points higher on this "
         "criterion, the others equal, go with six points more overall. The last row is what is left overall where no criterion decides, in "
         "points of 100. Whoever likes a text tends to like everything about it: this describes and explains nothing, so nothing is tested."
         + (f" Share of the overall answers' variance that the criteria describe: {described}." if described else ""),
-    )  # fmt: skip
+    )
     return Block(
-        NAME, "What the overall answers go with", "recommended", tables=[laid],
+        NAME,
+        "What the overall answers go with",
+        "recommended",
+        tables=[laid],
         estimates=tuple(estimate for one, mine in found for estimate in _estimates(one, mine)),
         note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
-    )  # fmt: skip
+    )
 
 
 def _criteria(one: Answers) -> list[str]:
@@ -90,18 +95,24 @@ def _drivers(one: Answers, level: float) -> "Drivers":
 def _estimates(one: Answers, mine: "Drivers") -> list["Estimate"]:
     named = [*mine.coefficients.items(), (OVERALL, mine.intercept)]
     return [
-        replace(each, settings={**each.settings, "section": one.section.position, "criterion": name}) for name, each in named
-    ]  # fmt: skip
+        replace(each, settings={**each.settings, "section": one.section.position, "criterion": name})
+        for name, each in named
+    ]
 
 
 def _rows(one: Answers, mine: "Drivers") -> list[dict[str, Any]]:
     def row(what: str, each: "Estimate", scale: float = 1) -> dict[str, Any]:
         between = ends(each)
         return {
-            "where": f"section {one.section.position}", "what": what, "slope": None if each.estimate is None else scale * each.estimate,
-            "interval": between and [scale * end for end in between], "explained": (each.detail or {}).get("explained_by_others"),
-            "n": each.n, "n_rows": each.n_rows, "reason": each.reason,
-        }  # fmt: skip
+            "where": f"section {one.section.position}",
+            "what": what,
+            "slope": None if each.estimate is None else scale * each.estimate,
+            "interval": between and [scale * end for end in between],
+            "explained": (each.detail or {}).get("explained_by_others"),
+            "n": each.n,
+            "n_rows": each.n_rows,
+            "reason": each.reason,
+        }
 
     rows = [row(name, each) for name, each in mine.coefficients.items()]
     return [*rows, row("left where no criterion decides", mine.intercept, 100)]

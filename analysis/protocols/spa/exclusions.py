@@ -23,11 +23,15 @@ def rule_blocks(answers: Sequence[Answers], context: Context) -> list[Block]:
     laid = {"tables": [layouts.before_after(every)], "figures": [layouts.rules(every, len(answers) > 1, context.level)]}
     return [
         Block(
-            "spa.before_after", f"Effect of each rule ({one.title})", "recommended", estimates=changes, **(laid if n == 0 else {}),
+            "spa.before_after",
+            f"Effect of each rule ({one.title})",
+            "recommended",
+            estimates=changes,
+            **(laid if n == 0 else {}),
             note="Mean after the rule less mean before it; the same people stand on both sides, so the interval resamples them.",
         )
         for n, (one, changes) in enumerate(zip(answers, found, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def _changes(one: Answers, context: Context) -> tuple["Estimate", ...]:
@@ -41,9 +45,13 @@ def _changes(one: Answers, context: Context) -> tuple["Estimate", ...]:
     masks["all primary rules"] = one.people["is_kept_paper"].to_numpy(bool)
     values = spa.combined(one.xy, one.yx)
     changes = spa.before_after(
-        values, masks, names=one.names, level=context.level, resamples=context.resamples,
+        values,
+        masks,
+        names=one.names,
+        level=context.level,
+        resamples=context.resamples,
         rng=context.rng("before_after", one.section.position),
-    )  # fmt: skip
+    )
     estimates = []
     for rule, mask in masks.items():
         for column, compared in enumerate(one.comparisons):
@@ -51,9 +59,12 @@ def _changes(one: Answers, context: Context) -> tuple["Estimate", ...]:
             if 0 < mask.sum() < len(mask):
                 # Different people, so an ordinary comparison of two groups is right here.
                 against = basic.welch(
-                    values[~mask, column], values[mask, column], analysis="spa.excluded_against_kept", level=context.level,
+                    values[~mask, column],
+                    values[mask, column],
+                    analysis="spa.excluded_against_kept",
+                    level=context.level,
                     estimand="mean of those left out - mean of those kept",
-                )  # fmt: skip
+                )
                 change = replace(change, sensitivity=(against,))
             estimates.append(change)
     return tuple(estimates)

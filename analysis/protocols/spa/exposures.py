@@ -56,13 +56,24 @@ def exposure_blocks(answers: Sequence[Answers], context: Context) -> list[Block]
     judged = multiplicity.adjusted(steps, family, star_scheme=context.star_scheme)
     changes = (*judged.values(), *more)
     return [
-        Block("spa.exposure_levels", "The stated chance by what was seen", "recommended", estimates=tuple(levels),
-              tables=[layouts.exposure_levels(levels)], figures=[layouts.exposure(levels, context.level)],
-              note="Conviction (the distance from 50 %) is not tested: noise alone inflates it."),
-        Block("spa.exposures", "What more exposure changes", "recommended", estimates=changes,
-              tables=[layouts.plain_lines(changes, "exposures", "What more exposure changes", "sure")],
-              note="Within the annotator. Below 0 after the first m: the paper's overconfidence."),
-    ]  # fmt: skip
+        Block(
+            "spa.exposure_levels",
+            "The stated chance by what was seen",
+            "recommended",
+            estimates=tuple(levels),
+            tables=[layouts.exposure_levels(levels)],
+            figures=[layouts.exposure(levels, context.level)],
+            note="Conviction (the distance from 50 %) is not tested: noise alone inflates it.",
+        ),
+        Block(
+            "spa.exposures",
+            "What more exposure changes",
+            "recommended",
+            estimates=changes,
+            tables=[layouts.plain_lines(changes, "exposures", "What more exposure changes", "sure")],
+            note="Within the annotator. Below 0 after the first m: the paper's overconfidence.",
+        ),
+    ]
 
 
 def _of_pair(estimate: "Estimate", pair: str) -> "Estimate":

@@ -19,10 +19,14 @@ def forest(recommended: Sequence["Estimate"], paper: Iterable["Estimate"], sever
     rows += [point(one, label(one, several), "one order (paper)") for one in paper]
     order = {label(one, several): n for n, one in enumerate(recommended)}
     return figure(
-        FOREST, "Stated chance that x is better than y", sorted(rows, key=lambda row: order[row["label"]]),
+        FOREST,
+        "Stated chance that x is better than y",
+        sorted(rows, key=lambda row: order[row["label"]]),
         description=f"Points are means over annotators, lines {100 * level:g} % confidence intervals; 50 % is no preference.",
-        axis="P[x > y]", reference=0.5, limits=[0, 1],
-    )  # fmt: skip
+        axis="P[x > y]",
+        reference=0.5,
+        limits=[0, 1],
+    )
 
 
 def gap(estimates: Iterable["Estimate"]) -> Table:
@@ -31,44 +35,62 @@ def gap(estimates: Iterable["Estimate"]) -> Table:
         shares = one.detail.get("shares") or {}
         rows.append(
             {
-                "contrast": label(one, True), "gap": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n,
+                "contrast": label(one, True),
+                "gap": one.estimate,
+                "interval": ends(one),
+                "p": pvalue(one),
+                "n": one.n,
                 "verdict": "" if one.estimate is None else str(one.detail.get("verdict") or "").replace("_", " "),
-                **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")}, "reason": one.reason,
+                **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")},
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "gap", "Does it matter who is named first?",
+        "gap",
+        "Does it matter who is named first?",
         "contrast|Comparison|text; gap|Mean of p_xy + p_yx − 1|fine_probability; interval|95% CI|fine_interval; p|p|p; verdict|Verdict|text; "
         "above|Above +10 points|percent; within|Within 10 points|percent; below|Below −10 points|percent; n|n annotators|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "Computed before any rule that looks at sums. A gap above 0 means that whoever is named first gains. "
         "“Equivalent”: smaller than 5 points, shown by two one-sided tests.",
-    )  # fmt: skip
+    )
 
 
 def gap_figure(estimates: Iterable["Estimate"], several: bool, level: float) -> Figure:
     return figure(
-        "gap", "Gap between the two orders of naming", [point(one, label(one, several), "gap") for one in estimates],
+        "gap",
+        "Gap between the two orders of naming",
+        [point(one, label(one, several), "gap") for one in estimates],
         description=f"Mean of p_xy + p_yx - 1 with {100 * level:g} % confidence intervals; 0 is no effect of naming order.",
-        axis="p_xy + p_yx − 1", reference=0.0,
-    )  # fmt: skip
+        axis="p_xy + p_yx − 1",
+        reference=0.0,
+    )
 
 
 def coherence(estimates: Iterable["Estimate"], cycles: Sequence[str], where: str) -> Table:
     rows = [
         {
-            "block": where, "what": _cycle_words(one), "estimate": one.estimate, "interval": ends(one), "n": one.n, "n_rows": one.n_rows,
-            "cycles": "; ".join(cycles) if "cycle" in one.analysis else "", "reason": one.reason,
+            "block": where,
+            "what": _cycle_words(one),
+            "estimate": one.estimate,
+            "interval": ends(one),
+            "n": one.n,
+            "n_rows": one.n_rows,
+            "cycles": "; ".join(cycles) if "cycle" in one.analysis else "",
+            "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "coherence", "Coherence of the pairs",
+        "coherence",
+        "Coherence of the pairs",
         "block|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; cycles|Cycles|text; "
         "n|n annotators|integer; n_rows|Answers or triples|integer; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "A sum of log-odds around a cycle that is not 0 says that one scale does not fit all annotators, not that wording mattered.",
-    )  # fmt: skip
+    )
 
 
 def _cycle_words(one: "Estimate") -> str:
@@ -87,29 +109,43 @@ def before_after(changes: Iterable["Estimate"]) -> Table:
         against = next(iter(one.sensitivity), None)
         rows.append(
             {
-                "rule": one.settings["rule"], "contrast": label(one, True), "before": one.detail.get("before"),
-                "after": one.detail.get("after"), "change": one.estimate, "interval": ends(one), "n_before": one.detail["n_before"],
-                "n_after": one.detail["n_after"], "out": against and against.estimate, "out_interval": ends(against), "reason": one.reason,
+                "rule": one.settings["rule"],
+                "contrast": label(one, True),
+                "before": one.detail.get("before"),
+                "after": one.detail.get("after"),
+                "change": one.estimate,
+                "interval": ends(one),
+                "n_before": one.detail["n_before"],
+                "n_after": one.detail["n_after"],
+                "out": against and against.estimate,
+                "out_interval": ends(against),
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     nobody = f" Leaves out nobody: {', '.join(sorted(idle))}." if idle else ""
     return table(
-        "before_after", "What each rule does to each comparison",
+        "before_after",
+        "What each rule does to each comparison",
         "rule|Rule|text; contrast|Comparison|text; before|P[x > y] before|fine_probability; after|after|fine_probability; change|Change|fine_probability; "
         "interval|95% CI of the change|fine_interval; n_before|n before|integer; n_after|n after|integer; "
         "out|Left out less kept|fine_probability; out_interval|95% CI, Welch|fine_interval; reason|No interval because|text",
-        rows, "sure", f"Before: everybody who submitted. The change is resampled with the same annotators on both sides.{nobody}",
-    )  # fmt: skip
+        rows,
+        "sure",
+        f"Before: everybody who submitted. The change is resampled with the same annotators on both sides.{nobody}",
+    )
 
 
 def rules(changes: Iterable["Estimate"], several: bool, level: float) -> Figure:
     shown = [one for one in changes if one.status == "ok"]
     rows = [point(one, f"{label(one, several)}: {one.settings['rule']}", one.settings["rule"]) for one in shown]
     return figure(
-        "rules", "What each exclusion rule changes", rows if len(rows) <= MOST_CHANGES else [],
+        "rules",
+        "What each exclusion rule changes",
+        rows if len(rows) <= MOST_CHANGES else [],
         description=f"Mean after the rule less mean before it, with {100 * level:g} % nested bootstrap intervals.",
-        axis="Change of P[x > y]", reference=0.0,
-    )  # fmt: skip
+        axis="Change of P[x > y]",
+        reference=0.0,
+    )
 
 
 def exposure_label(one: "Estimate") -> str:
@@ -130,41 +166,65 @@ def exposure_levels(estimates: Iterable["Estimate"]) -> Table:
         xy, yx = orders
         rows.append(
             {
-                "what": exposure_label(one), "estimate": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n,
-                "xy": xy and xy.estimate, "xy_p": pvalue(xy), "yx": yx and yx.estimate, "yx_p": pvalue(yx),
-                "conviction": one.detail.get("conviction"), "reason": one.reason,
+                "what": exposure_label(one),
+                "estimate": one.estimate,
+                "interval": ends(one),
+                "p": pvalue(one),
+                "n": one.n,
+                "xy": xy and xy.estimate,
+                "xy_p": pvalue(xy),
+                "yx": yx and yx.estimate,
+                "yx_p": pvalue(yx),
+                "conviction": one.detail.get("conviction"),
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "exposure_levels", "The stated chance by what was seen",
+        "exposure_levels",
+        "The stated chance by what was seen",
         "what|Comparison|text; estimate|P[x > y]|probability; interval|95% CI|interval; p|adj. p|p; n|n annotators|integer; "
         "xy|P[x > y], x named first|probability; xy_p|adj. p, x first|p; yx|P[y > x], y named first|probability; yx_p|adj. p, y first|p; "
         "conviction|Conviction|probability; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "p adjusted (Holm) over the m of one comparison. Conviction is the distance from 50 %; noise alone inflates it.",
-    )  # fmt: skip
+    )
 
 
 def exposure(estimates: Iterable["Estimate"], level: float) -> Figure:
     return figure(
-        "exposure", "The stated chance by what was seen", [point(one, exposure_label(one), "both orders") for one in estimates],
+        "exposure",
+        "The stated chance by what was seen",
+        [point(one, exposure_label(one), "both orders") for one in estimates],
         description=f"Mean P[x > y] after m exposures, both orders combined, with {100 * level:g} % confidence intervals; the same annotators "
-        "answered at each m.", axis="P[x > y]", reference=0.5, limits=[0, 1],
-    )  # fmt: skip
+        "answered at each m.",
+        axis="P[x > y]",
+        reference=0.5,
+        limits=[0, 1],
+    )
 
 
 def plain_lines(estimates: Iterable["Estimate"], name: str, title: str, place: str) -> Table:
     """Estimates that need no more than a line each."""
     return table(
-        name, title,
+        name,
+        title,
         "what|What|text; where|Where|text; estimand|Estimand|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        [_line(one) for one in estimates], place,
-    )  # fmt: skip
+        [_line(one) for one in estimates],
+        place,
+    )
 
 
 def _line(one: "Estimate") -> dict[str, Any]:
     return {
-        "what": label(one, True) if contrast_of(one) else one.estimand, "where": "", "estimand": one.estimand, "estimate": one.estimate,
-        "interval": ends(one), "p": pvalue(one), "n": one.n, "unit": one.unit, "reason": one.reason,
-    }  # fmt: skip
+        "what": label(one, True) if contrast_of(one) else one.estimand,
+        "where": "",
+        "estimand": one.estimand,
+        "estimate": one.estimate,
+        "interval": ends(one),
+        "p": pvalue(one),
+        "n": one.n,
+        "unit": one.unit,
+        "reason": one.reason,
+    }

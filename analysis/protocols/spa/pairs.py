@@ -23,28 +23,44 @@ def pair_blocks(answers: Sequence[Answers], context: Context) -> list[Block]:
     recommended, paper = (
         judged(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
         for mode, estimates in (
-            ("recommended", [one for pairs, _ in found for one in pairs]), ("paper", [one for _, pairs in found for one in pairs]),
+            ("recommended", [one for pairs, _ in found for one in pairs]),
+            ("paper", [one for _, pairs in found for one in pairs]),
         )
-    )  # fmt: skip
+    )
     several = are_of_several_sections(recommended)
     return [
-        Block("spa.pairs", "Stated chance that x is better than y", "recommended", estimates=recommended,
-              conclusions=concluded(recommended, _wording, 0.5, is_named_by_estimand=False),
-              figures=[layouts.forest(recommended, paper, several, context.level)],
-              note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %."),
-        Block("spa.pairs", "Stated chance that x is better than y, as in the paper", "paper", estimates=paper,
-              note="The order named in the comparison alone, after all primary rules; t test against 50 %."),
-    ]  # fmt: skip
+        Block(
+            "spa.pairs",
+            "Stated chance that x is better than y",
+            "recommended",
+            estimates=recommended,
+            conclusions=concluded(recommended, _wording, 0.5, is_named_by_estimand=False),
+            figures=[layouts.forest(recommended, paper, several, context.level)],
+            note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %.",
+        ),
+        Block(
+            "spa.pairs",
+            "Stated chance that x is better than y, as in the paper",
+            "paper",
+            estimates=paper,
+            note="The order named in the comparison alone, after all primary rules; t test against 50 %.",
+        ),
+    ]
 
 
 def _wording(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} was preferred to {y}{about}.", less=f"{y} was preferred to {x}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}", open=f"It remains open whether {x} or {y} is preferred{about}.",
-        before=f"On average annotators put the chance that {x} is better than {y} at", symbol=f"P[{x} > {y}]", kind="percent", subject=f"{x} and {y}{about}",
+        more=f"{x} was preferred to {y}{about}.",
+        less=f"{y} was preferred to {x}{about}.",
+        same=f"{x} and {y} are indistinguishable{about}",
+        open=f"It remains open whether {x} or {y} is preferred{about}.",
+        before=f"On average annotators put the chance that {x} is better than {y} at",
+        symbol=f"P[{x} > {y}]",
+        kind="percent",
+        subject=f"{x} and {y}{about}",
         expected=(f"{x} is better.", f"{y} is better.", "the two are equivalent."),
-    )  # fmt: skip
+    )
 
 
 def _pairs(one: Answers, context: Context) -> tuple[list["Estimate"], list["Estimate"]]:
@@ -56,9 +72,15 @@ def _pairs(one: Answers, context: Context) -> tuple[list["Estimate"], list["Esti
     kept = one.kept
     level = context.level
     shared = spa.pairs_recommended(
-        kept.xy, kept.yx, names=kept.names, batches=kept.people["batch"].to_numpy(), tau=context.tau,
-        level=level, resamples=context.resamples, rng=context.rng("pairs", one.section.position),
-    )  # fmt: skip
+        kept.xy,
+        kept.yx,
+        names=kept.names,
+        batches=kept.people["batch"].to_numpy(),
+        tau=context.tau,
+        level=level,
+        resamples=context.resamples,
+        rng=context.rng("pairs", one.section.position),
+    )
     values = spa.combined(kept.xy, kept.yx)
     recommended = []
     for column, compared in enumerate(one.comparisons):
@@ -66,9 +88,14 @@ def _pairs(one: Answers, context: Context) -> tuple[list["Estimate"], list["Esti
         if compared.margin:
             # Each comparison has a margin of its own, and a level.
             tost = equivalence.equivalence(
-                values[:, column], null=0.5, margin=compared.margin, significance=compared.level, bounds=spa.BOUNDS,
-                analysis="spa.pair.equivalence", estimand=estimate.estimand,
-            )  # fmt: skip
+                values[:, column],
+                null=0.5,
+                margin=compared.margin,
+                significance=compared.level,
+                bounds=spa.BOUNDS,
+                analysis="spa.pair.equivalence",
+                estimand=estimate.estimand,
+            )
             estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
         recommended.append(compared.named(estimate, ESTIMAND))
     kept = one.chosen(one.people["is_kept_paper"].to_numpy(bool))

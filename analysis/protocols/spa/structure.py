@@ -34,10 +34,15 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
         sums = tuple(replace(total, settings={**total.settings, "systems": systems}) for total in found.cycle_sums)
         estimates = (*found.transitivity, found.cycle, *sums)
         blocks.append(
-            Block("spa.coherence", f"Coherence of the pairs ({title})", "recommended",
-                  estimates=estimates, verdict={"cycles": cycles, "systems": systems},
-                  tables=[layouts.coherence(estimates, cycles, title)])
-        )  # fmt: skip
+            Block(
+                "spa.coherence",
+                f"Coherence of the pairs ({title})",
+                "recommended",
+                estimates=estimates,
+                verdict={"cycles": cycles, "systems": systems},
+                tables=[layouts.coherence(estimates, cycles, title)],
+            )
+        )
     first, second, given, people = [], [], [], []
     for column, (x, y) in zip(columns, pairs, strict=True):
         for named, other, answers in ((x, y, kept.xy), (y, x, kept.yx)):
@@ -73,10 +78,16 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
     )
     note = "Strengths in log-odds; an interval is against the reference, the system whose strength is 0."
     blocks.append(
-        Block("spa.ranking", f"Ranking of the systems, fractional Bradley-Terry ({title})", "recommended",
-              estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])), verdict=verdict,
-              tables=ranking(strengths, verdict, title, note, framed.framing), note=note)
-    )  # fmt: skip
+        Block(
+            "spa.ranking",
+            f"Ranking of the systems, fractional Bradley-Terry ({title})",
+            "recommended",
+            estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])),
+            verdict=verdict,
+            tables=ranking(strengths, verdict, title, note, framed.framing),
+            note=note,
+        )
+    )
     halves = agreement.split_half_reliability(
         table,
         level=context.level,

@@ -23,12 +23,23 @@ FIRST_PLACE = "A"
 def check_blocks(one: Compared, context: Context) -> list[Block]:
     agreement, sides = _agreement(one, context), _position(one, context)
     return [
-        Block("choice.agreement", f"Agreement, by side of the screen and by system ({one.title})", "recommended", estimates=agreement,
-              tables=[layouts.agreement(agreement)],
-              note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
-                   "system falls although nobody disagrees more. The paper prints kappa by side."),
-        Block("choice.position", f"Whether the side mattered ({one.title})", "recommended", estimates=sides, tables=[layouts.sides(sides)]),
-    ]  # fmt: skip
+        Block(
+            "choice.agreement",
+            f"Agreement, by side of the screen and by system ({one.title})",
+            "recommended",
+            estimates=agreement,
+            tables=[layouts.agreement(agreement)],
+            note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
+            "system falls although nobody disagrees more. The paper prints kappa by side.",
+        ),
+        Block(
+            "choice.position",
+            f"Whether the side mattered ({one.title})",
+            "recommended",
+            estimates=sides,
+            tables=[layouts.sides(sides)],
+        ),
+    ]
 
 
 def _places(rows: "DataFrame"):
@@ -49,17 +60,26 @@ def _agreement(one: Compared, context: Context) -> tuple["Estimate", ...]:
     if not len(rows):
         return ()
     found = choice.choice_agreement(
-        rows["value"].to_numpy(float), _places(rows), rows["item"].to_numpy(object), rows["annotator"].to_numpy(object),
-        level=context.level, resamples=min(999, context.resamples), rng=context.rng("agreement", one.comparison.key),
-    )  # fmt: skip
+        rows["value"].to_numpy(float),
+        _places(rows),
+        rows["item"].to_numpy(object),
+        rows["annotator"].to_numpy(object),
+        level=context.level,
+        resamples=min(999, context.resamples),
+        rng=context.rng("agreement", one.comparison.key),
+    )
     shares = {
-        "observed_by_side": found.percent_agreement_position, "observed_by_system": found.percent_agreement_system,
-        "prevalence_by_side": found.prevalence_position, "prevalence_by_system": found.prevalence_system,
-    }  # fmt: skip
+        "observed_by_side": found.percent_agreement_position,
+        "observed_by_system": found.percent_agreement_system,
+        "prevalence_by_side": found.prevalence_position,
+        "prevalence_by_system": found.prevalence_system,
+    }
     coded = (
-        ("Fleiss' kappa by side of the screen", found.kappa_position), ("Fleiss' kappa by system", found.kappa_system),
-        ("Gwet's AC1 by side of the screen", found.ac1_position), ("Gwet's AC1 by system", found.ac1_system),
-    )  # fmt: skip
+        ("Fleiss' kappa by side of the screen", found.kappa_position),
+        ("Fleiss' kappa by system", found.kappa_system),
+        ("Gwet's AC1 by side of the screen", found.ac1_position),
+        ("Gwet's AC1 by system", found.ac1_system),
+    )
     return tuple(
         one.comparison.named(replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE)
         for words, estimate in coded
@@ -127,7 +147,14 @@ def ranking_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
         where = f"section {mine[0].section.position}, {question}"
         note = "Strengths in log-odds, their sum 0, annotators as clusters. Ties are part of the model (Davidson's)."
         blocks.append(
-            Block("choice.ranking", f"Ranking of the systems ({where})", "recommended",
-                  estimates=tuple(strengths), verdict=verdict, tables=ranking(strengths, verdict, where, note), note=note)
-        )  # fmt: skip
+            Block(
+                "choice.ranking",
+                f"Ranking of the systems ({where})",
+                "recommended",
+                estimates=tuple(strengths),
+                verdict=verdict,
+                tables=ranking(strengths, verdict, where, note),
+                note=note,
+            )
+        )
     return blocks

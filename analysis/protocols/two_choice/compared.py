@@ -57,10 +57,16 @@ def compared_in(context: Context, claims: Claims, section: Any) -> list[Compared
         in_paper = given[given["assignment"].isin(paper)]
         found.append(
             Compared(
-                section, compared, given, given[given["assignment"].isin(kept)], in_paper, final_answers(in_paper, section),
-                said.get(compared.key), n_submitted,
+                section,
+                compared,
+                given,
+                given[given["assignment"].isin(kept)],
+                in_paper,
+                final_answers(in_paper, section),
+                said.get(compared.key),
+                n_submitted,
             )
-        )  # fmt: skip
+        )
     return found
 
 

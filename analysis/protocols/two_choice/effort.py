@@ -50,14 +50,19 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
     common: dict[str, Any] = {"unit": "item", "n": len(labels), "n_rows": int(labels.sum())}
     made = [
         Estimate(
-            analysis="choice.effort.labels", estimand="labels paid for an item", estimate=float(labels.mean()),
+            analysis="choice.effort.labels",
+            estimand="labels paid for an item",
+            estimate=float(labels.mean()),
             detail={
-                "labels": int(labels.sum()), "items": len(labels), "items_answered": decided,
-                "items_open": int(np.sum(~one.answers.is_complete)), "strategy": REGISTRY[one.section.protocol].settings_of(one.section)["strategy"],
+                "labels": int(labels.sum()),
+                "items": len(labels),
+                "items_answered": decided,
+                "items_open": int(np.sum(~one.answers.is_complete)),
+                "strategy": REGISTRY[one.section.protocol].settings_of(one.section)["strategy"],
             },
             **common,
         )
-    ]  # fmt: skip
+    ]
     first = paper_decision(one)
     for estimate in (first, *first.sensitivity):
         n = estimate.detail.get("n_decision")
@@ -65,20 +70,29 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
         paid = int(labels[: where[n - 1] + 1].sum()) if n else None
         made.append(
             Estimate(
-                analysis=f"choice.effort.{estimate.settings['reading']}", mode="paper",
+                analysis=f"choice.effort.{estimate.settings['reading']}",
+                mode="paper",
                 estimand=f"labels paid up to the decision of the paper's rule, reading “{estimate.settings['reading']}”",
-                estimate=None if paid is None else float(paid), status="ok" if paid else "not_applicable",
-                reason="" if paid else "the bound was not crossed", detail={"items": n, "winner": estimate.detail.get("winner")},
-                warnings=estimate.warnings, settings=estimate.settings, **common,
+                estimate=None if paid is None else float(paid),
+                status="ok" if paid else "not_applicable",
+                reason="" if paid else "the bound was not crossed",
+                detail={"items": n, "winner": estimate.detail.get("winner")},
+                warnings=estimate.warnings,
+                settings=estimate.settings,
+                **common,
             )
-        )  # fmt: skip
+        )
     if one.look is not None:
         made.append(
             Estimate(
-                analysis="choice.effort.overrun", estimand="labels that came after the decision", estimate=float(one.look.n_overrun),
-                settings={"rule": one.look.rule}, detail={"stopped_at": one.look.stopped_at, "of": one.look.unit}, **common,
+                analysis="choice.effort.overrun",
+                estimand="labels that came after the decision",
+                estimate=float(one.look.n_overrun),
+                settings={"rule": one.look.rule},
+                detail={"stopped_at": one.look.stopped_at, "of": one.look.unit},
+                **common,
             )
-        )  # fmt: skip
+        )
     return tuple(one.comparison.named(estimate, PREFERENCE) for estimate in made)
 
 

@@ -27,8 +27,9 @@ def comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[C
     for question in section.questions.all():
         mine = [
             comparison(one, section, question.criterion, question.key)
-            for one in of_systems(contrasts, section, PREFERENCE, PREFERENCE) if one.criterion in ("", question.criterion)
-        ]  # fmt: skip
+            for one in of_systems(contrasts, section, PREFERENCE, PREFERENCE)
+            if one.criterion in ("", question.criterion)
+        ]
         planned = {frozenset((one.x, one.y)) for one in mine}
         found += mine
         for pair in pairs:

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 OUTCOMES = {
-    "a_better": "x is better", "b_better": "y is better", "equivalent": "equivalent within the margin",
-    "different_but_trivial": "different, by less than the margin", "budget_exhausted": "budget exhausted", "inconclusive": "open",
-}  # fmt: skip
+    "a_better": "x is better",
+    "b_better": "y is better",
+    "equivalent": "equivalent within the margin",
+    "different_but_trivial": "different, by less than the margin",
+    "budget_exhausted": "budget exhausted",
+    "inconclusive": "open",
+}
 
 
 def is_sequential(one: "Estimate") -> bool:
@@ -41,25 +45,38 @@ def decisions(
         expected = contrast["expected"]
         rows.append(
             {
-                "x": contrast["x"], "y": contrast["y"], "criterion": contrast["criterion"], "section": contrast["section"] if several else None,
-                "expected": EXPECTED_WORDS[expected], "rule": "anytime-valid" if is_sequential(one) else "fixed n", "share": one.estimate,
-                "interval": ends(one), "level": apa.level_of(one), "p": pvalue(one), "n": one.n,
-                "outcome": OUTCOMES.get(detail.get("outcome") or "", "") or _fixed_words(one), "stopped": detail.get("stopped_at"),
-                "recovered": recovered(expected, found_direction(one, 0.5)), "logged": OUTCOMES.get(told["verdict"], "") if told else "",
-                **_paper_cells(theirs), "reason": one.reason,
+                "x": contrast["x"],
+                "y": contrast["y"],
+                "criterion": contrast["criterion"],
+                "section": contrast["section"] if several else None,
+                "expected": EXPECTED_WORDS[expected],
+                "rule": "anytime-valid" if is_sequential(one) else "fixed n",
+                "share": one.estimate,
+                "interval": ends(one),
+                "level": apa.level_of(one),
+                "p": pvalue(one),
+                "n": one.n,
+                "outcome": OUTCOMES.get(detail.get("outcome") or "", "") or _fixed_words(one),
+                "stopped": detail.get("stopped_at"),
+                "recovered": recovered(expected, found_direction(one, 0.5)),
+                "logged": OUTCOMES.get(told["verdict"], "") if told else "",
+                **_paper_cells(theirs),
+                "reason": one.reason,
             }
-        )  # fmt: skip
+        )
     return table(
-        "choices", "Which was chosen, and by which rule that was decided",
+        "choices",
+        "Which was chosen, and by which rule that was decided",
         "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; outcome|Outcome|text; share|P(x chosen)|probability; "
         "interval|CI|interval; level|CI at|text; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
         "recovered|As expected?|text; logged|As logged|text; paper|Items for x, paper|probability; paper_outcome|First crossing, paper|text; "
         "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
-        rows, "first",
+        rows,
+        "first",
         "P(x chosen) weighs annotators alike. The level of an interval is that of its rule, divided where a rule decides about several "
         "comparisons. An anytime-valid rule keeps its error however often one looked; the paper's bound does not, "
         "and the crossing that stays is known in hindsight alone. A fixed n assumes that nobody looked.",
-    )  # fmt: skip
+    )
 
 
 def _fixed_words(one: "Estimate") -> str:
@@ -72,9 +89,12 @@ def _fixed_words(one: "Estimate") -> str:
 def _paper_cells(theirs: "Estimate") -> dict[str, Any]:
     stays = next(iter(theirs.sensitivity), None)
     return {
-        "paper": theirs.estimate, "paper_outcome": _winner(theirs), "paper_n": theirs.detail.get("n_decision"),
-        "stays": _winner(stays) if stays else "", "stays_n": stays.detail.get("n_decision") if stays else None,
-    }  # fmt: skip
+        "paper": theirs.estimate,
+        "paper_outcome": _winner(theirs),
+        "paper_n": theirs.detail.get("n_decision"),
+        "stays": _winner(stays) if stays else "",
+        "stays_n": stays.detail.get("n_decision") if stays else None,
+    }
 
 
 def _winner(one: "Estimate") -> str:
@@ -87,10 +107,14 @@ def shares(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level
     rows = [point(one, label(one, several), "choices (recommended)") for one in recommended]
     rows += [point(one, label(one, several), "items (paper)") for one in paper]
     return figure(
-        "choices", "Share of choices for x", sorted(rows, key=lambda row: row["label"]),
+        "choices",
+        "Share of choices for x",
+        sorted(rows, key=lambda row: row["label"]),
         description=f"Points are shares, lines {100 * level:g} % intervals (a confidence sequence under a stopping rule); 50 % is no preference.",
-        axis="P(x chosen)", reference=0.5, limits=[0, 1],
-    )  # fmt: skip
+        axis="P(x chosen)",
+        reference=0.5,
+        limits=[0, 1],
+    )
 
 
 def effort(estimates: Sequence["Estimate"]) -> Table:
@@ -99,18 +123,26 @@ def effort(estimates: Sequence["Estimate"]) -> Table:
     if paid := by.get("labels"):
         rows.append(
             {
-                "contrast": label(paid, True), "strategy": paid.detail["strategy"].replace("_", " "), "items": paid.detail["items"],
-                "answered": paid.detail["items_answered"], "open": paid.detail["items_open"], "labels": paid.detail["labels"],
-                "each": paid.estimate, **{name: _whole(by.get(name)) for name in ("first", "stays", "overrun")},
+                "contrast": label(paid, True),
+                "strategy": paid.detail["strategy"].replace("_", " "),
+                "items": paid.detail["items"],
+                "answered": paid.detail["items_answered"],
+                "open": paid.detail["items_open"],
+                "labels": paid.detail["labels"],
+                "each": paid.estimate,
+                **{name: _whole(by.get(name)) for name in ("first", "stays", "overrun")},
             }
-        )  # fmt: skip
+        )
     return table(
-        "choice_effort", "What it cost",
+        "choice_effort",
+        "What it cost",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; answered|Items with an answer|integer; open|Still open|integer; "
         "labels|Labels paid|integer; each|Labels an item|number; first|Labels to the first crossing, paper|integer; "
         "stays|Labels to the crossing that stays, paper|integer; overrun|Labels after the decision|integer",
-        rows, "sure", "An item that lacks labels, has no majority, or ties alone, has no answer. Labels after the decision were paid and change nothing.",
-    )  # fmt: skip
+        rows,
+        "sure",
+        "An item that lacks labels, has no majority, or ties alone, has no answer. Labels after the decision were paid and change nothing.",
+    )
 
 
 def _whole(one: "Estimate | None") -> int | None:
@@ -120,56 +152,81 @@ def _whole(one: "Estimate | None") -> int | None:
 def replays(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True), "strategy": one.settings["system"], "items": one.settings["items"], "mean": one.estimate,
-            "interval": ends(one), "decided": one.detail.get("share_decided"), "median": one.detail.get("median"),
-            "paper": theirs.estimate, "paper_interval": ends(theirs), "paper_decided": theirs.detail.get("share_decided"),
+            "contrast": label(one, True),
+            "strategy": one.settings["system"],
+            "items": one.settings["items"],
+            "mean": one.estimate,
+            "interval": ends(one),
+            "decided": one.detail.get("share_decided"),
+            "median": one.detail.get("median"),
+            "paper": theirs.estimate,
+            "paper_interval": ends(theirs),
+            "paper_decided": theirs.detail.get("share_decided"),
             "reason": one.reason,
         }
         for one, theirs in zip(recommended, paper, strict=True)
-    ]  # fmt: skip
+    ]
     return table(
-        "choice_replays", "Labels that each strategy would have needed",
+        "choice_replays",
+        "Labels that each strategy would have needed",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
         "decided|Runs that decide|percent; median|Median|number; paper|Mean labels as in the paper|number; paper_interval|99% CI, paper|wide_interval; "
         "paper_decided|Runs that decide, paper|percent; reason|Undefined because|text",
-        rows, "more",
+        rows,
+        "more",
         "Each strategy drawn a thousand times from these labels under the paper's bound, ties left out. All are drawn on the same items: those with "
         "as many labels as the last strategy here may want, which half of the items must have. A run that does not decide counts with all that its "
         "items cost, so that the mean is less than decisions would have taken. As in the paper: the crossing that stays, averaged over "
         "runs that decide alone, which is too low where some do not. The intervals are about these items: other items would differ by more.",
-    )  # fmt: skip
+    )
 
 
 def agreement(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True), "what": one.estimand, "estimate": one.estimate, "interval": ends(one),
-            "observed": one.detail["observed_by_side" if "side" in one.estimand else "observed_by_system"], "n": one.n, "unit": one.unit,
+            "contrast": label(one, True),
+            "what": one.estimand,
+            "estimate": one.estimate,
+            "interval": ends(one),
+            "observed": one.detail["observed_by_side" if "side" in one.estimand else "observed_by_system"],
+            "n": one.n,
+            "unit": one.unit,
             "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "choice_agreement", "Agreement, by side and by system",
+        "choice_agreement",
+        "Agreement, by side and by system",
         "contrast|Comparison|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; observed|Observed agreement|percent; "
         "n|n|integer; unit|Unit|text; reason|Undefined because|text",
-        rows, "sure",
+        rows,
+        "sure",
         "The paper prints kappa by side of the screen. Third labels, asked for where two differ, are left out. Intervals resample items, not "
         "people: they are about these annotators. Low agreement about preferences is information about people, and no rule may use it.",
-    )  # fmt: skip
+    )
 
 
 def sides(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True), "effect": one.estimate, "interval": ends(one), "p": pvalue(one),
-            "first": one.detail.get("share_first"), "balanced": one.detail.get("balanced_share"), "n": one.n, "reason": one.reason,
+            "contrast": label(one, True),
+            "effect": one.estimate,
+            "interval": ends(one),
+            "p": pvalue(one),
+            "first": one.detail.get("share_first"),
+            "balanced": one.detail.get("balanced_share"),
+            "n": one.n,
+            "reason": one.reason,
         }
         for one in estimates
-    ]  # fmt: skip
+    ]
     return table(
-        "choice_sides", "Did the side matter?",
+        "choice_sides",
+        "Did the side matter?",
         "contrast|Comparison|text; effect|Chosen more often for being first|fine_probability; interval|95% CI|fine_interval; p|p|p; "
         "first|Choices of the first side|percent; balanced|P(x chosen), sides balanced|probability; n|n annotators|integer; reason|Undefined because|text",
-        rows, "sure", "P(x chosen | x first) less P(x chosen | x second), annotators as clusters. Sides are drawn, so it does not bias the share.",
-    )  # fmt: skip
+        rows,
+        "sure",
+        "P(x chosen | x first) less P(x chosen | x second), annotators as clusters. Sides are drawn, so it does not bias the share.",
+    )

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 # What an anytime-valid verdict is in the words that all comparisons share.
 VERDICTS = {
-    "a_better": "different", "b_better": "different", "equivalent": "equivalent", "different_but_trivial": "different_but_trivial",
-}  # fmt: skip
+    "a_better": "different",
+    "b_better": "different",
+    "equivalent": "equivalent",
+    "different_but_trivial": "different_but_trivial",
+}
 
 
 def preference_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
@@ -28,26 +31,43 @@ def preference_blocks(found: Sequence[Compared], context: Context) -> list[Block
     recommended = _judged([(one.comparison, _recommended(one, context)) for one in found], context)
     paper = tuple(one.comparison.named(paper_decision(one), PREFERENCE) for one in found)
     return [
-        Block("choice.preference", "Share of choices for x", "recommended", estimates=recommended,
-              conclusions=concluded(recommended, _wording, 0.5, is_named_by_estimand=False),
-              tables=[layouts.decisions(recommended, paper, [logged(one) for one in found])],
-              figures=[layouts.shares(recommended, paper, context.level)],
-              note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
-                   "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand."),
-        Block("choice.preference", "Share of items on which x was chosen, as in the paper", "paper", estimates=paper,
-              note="One answer an item by the labelling strategy, Hoeffding's bound after each. First crossing is what a running study can "
-                   "use; the crossing that stays to the end is what the paper's tables hold. Neither keeps its error at so many looks."),
-    ]  # fmt: skip
+        Block(
+            "choice.preference",
+            "Share of choices for x",
+            "recommended",
+            estimates=recommended,
+            conclusions=concluded(recommended, _wording, 0.5, is_named_by_estimand=False),
+            tables=[layouts.decisions(recommended, paper, [logged(one) for one in found])],
+            figures=[layouts.shares(recommended, paper, context.level)],
+            note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
+            "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand.",
+        ),
+        Block(
+            "choice.preference",
+            "Share of items on which x was chosen, as in the paper",
+            "paper",
+            estimates=paper,
+            note="One answer an item by the labelling strategy, Hoeffding's bound after each. First crossing is what a running study can "
+            "use; the crossing that stays to the end is what the paper's tables hold. Neither keeps its error at so many looks.",
+        ),
+    ]
 
 
 def _wording(one: "Estimate") -> Wording:
     x, y, about = sides_of(one)
     return Wording(
-        more=f"{x} was chosen over {y}{about}.", less=f"{y} was chosen over {x}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}", open=f"It remains open whether {x} or {y} is chosen more often{about}.",
-        before=f"Annotators chose {x} over {y} in", after=" of their choices on average", symbol=f"P({x} chosen over {y})",
-        subject=f"{x} and {y}{about}", kind="percent", interval="confidence sequence" if layouts.is_sequential(one) else "confidence interval", ending=_stopping(one),
-    )  # fmt: skip
+        more=f"{x} was chosen over {y}{about}.",
+        less=f"{y} was chosen over {x}{about}.",
+        same=f"{x} and {y} are indistinguishable{about}",
+        open=f"It remains open whether {x} or {y} is chosen more often{about}.",
+        before=f"Annotators chose {x} over {y} in",
+        after=" of their choices on average",
+        symbol=f"P({x} chosen over {y})",
+        subject=f"{x} and {y}{about}",
+        kind="percent",
+        interval="confidence sequence" if layouts.is_sequential(one) else "confidence interval",
+        ending=_stopping(one),
+    )
 
 
 def _stopping(one: "Estimate") -> str:
@@ -74,12 +94,17 @@ def _recommended(one: Compared, context: Context) -> "Estimate":
     beside = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = look.verdict if look.verdict != "inconclusive" or not _is_spent(one) else "budget_exhausted"
     return replace(
-        estimate, analysis="choice.preference.sequential", sensitivity=(beside,),
+        estimate,
+        analysis="choice.preference.sequential",
+        sensitivity=(beside,),
         detail={
-            **estimate.detail, "outcome": outcome, "stopped_at": look.stopped_at, "labels_overrun": look.n_overrun,
+            **estimate.detail,
+            "outcome": outcome,
+            "stopped_at": look.stopped_at,
+            "labels_overrun": look.n_overrun,
             "verdict": VERDICTS.get(str(look.verdict), "inconclusive"),
         },
-    )  # fmt: skip
+    )
 
 
 def _is_spent(one: Compared) -> bool:
@@ -112,9 +137,14 @@ def _fixed_n(one: Compared, context: Context) -> "Estimate":
     if margin and len(means):
         # At the comparison's own level, which need not be the report's.
         tost = equivalence.equivalence(
-            means, null=0.5, margin=margin, significance=one.comparison.level, bounds=(0.0, 1.0),
-            analysis="choice.preference.equivalence", estimand=estimate.estimand,
-        )  # fmt: skip
+            means,
+            null=0.5,
+            margin=margin,
+            significance=one.comparison.level,
+            bounds=(0.0, 1.0),
+            analysis="choice.preference.equivalence",
+            estimand=estimate.estimand,
+        )
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
     skipped = int((one.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})

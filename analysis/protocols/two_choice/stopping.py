@@ -41,13 +41,18 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     planned = claims.rows[(claims.rows["section"] == section.position) & ~claims.rows["is_top_up"]]
     rows = about(planned, compared)
     units = sequential.annotator_units(
-        rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["claim"].to_numpy(np.int64),
+        rows["value"].to_numpy(float),
+        rows["annotator"].to_numpy(object),
+        rows["claim"].to_numpy(np.int64),
         is_settled=rows["is_settled"].to_numpy(bool),
-    )  # fmt: skip
+    )
     found = sequential.sequential_test(
-        units.values, level=level, margin=compared.margin, annotators=units.annotators,
+        units.values,
+        level=level,
+        margin=compared.margin,
+        annotators=units.annotators,
         estimand="annotator-weighted mean of P[x chosen] over the items shown",
-    )  # fmt: skip
+    )
     is_decided = found.stopped_at is not None
     each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
     # Where batches hold some of the pairs alone, as many of those still to come will see this one as have so far.
@@ -56,9 +61,13 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     remaining: dict[str, Any] | None = None
     if not is_decided and len(units.values) > 1 and target > len(units.values):
         left = sequential.expected_remaining(
-            units.values, level=level, margin=compared.margin, budget=target, runs=FUTURES,
+            units.values,
+            level=level,
+            margin=compared.margin,
+            budget=target,
+            runs=FUTURES,
             rng=generator(seed or "0", "remaining", compared.key, len(units.values)),
-        )  # fmt: skip
+        )
         remaining = {
             "median": None if left.median is None else round(left.median * each),
             "high": None if left.high is None else round(left.high * each),
@@ -66,12 +75,18 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
             "labels_left": round(left.horizon * each),
         }
     return Look(
-        name=compared.key, rule="anytime", unit="annotator",
+        name=compared.key,
+        rule="anytime",
+        unit="annotator",
         evidence=tuple((np.maximum.accumulate(found.log_e) / math.log(10)).tolist()) if len(found.log_e) else (),
-        threshold=math.log10(1 / (1 - level)), is_decided=is_decided, verdict=found.verdict, stopped_at=found.stopped_at,
-        n_overrun=int(np.sum(units.n_labels[found.stopped_at :])) if is_decided else 0, remaining=remaining,
+        threshold=math.log10(1 / (1 - level)),
+        is_decided=is_decided,
+        verdict=found.verdict,
+        stopped_at=found.stopped_at,
+        n_overrun=int(np.sum(units.n_labels[found.stopped_at :])) if is_decided else 0,
+        remaining=remaining,
         estimate=found.estimate,
-    )  # fmt: skip
+    )
 
 
 def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
@@ -98,7 +113,14 @@ def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
         apart = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
     return Look(
-        name=compared.key, rule="first", unit="item", evidence=tuple(apart.tolist()), threshold=1.0,
-        is_decided=decided is not None, verdict=verdict if len(values) else None, stopped_at=decided,
-        n_overrun=int(sum(paid_of[item] for item in run[decided:])) if decided else 0, estimate=estimate,
-    )  # fmt: skip
+        name=compared.key,
+        rule="first",
+        unit="item",
+        evidence=tuple(apart.tolist()),
+        threshold=1.0,
+        is_decided=decided is not None,
+        verdict=verdict if len(values) else None,
+        stopped_at=decided,
+        n_overrun=int(sum(paid_of[item] for item in run[decided:])) if decided else 0,
+        estimate=estimate,
+    )

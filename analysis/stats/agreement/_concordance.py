@@ -41,8 +41,14 @@ def concordance(
     n, k = ranks.shape
     detail: dict[str, Any] = {"n_incomplete": int((~here).sum()), "n_systems": k}
     common: dict[str, Any] = {
-        "analysis": analysis, "estimand": "Kendall's W", "unit": unit, "mode": mode, "n": n, "n_rows": n * k, "detail": detail,
-    }  # fmt: skip
+        "analysis": analysis,
+        "estimand": "Kendall's W",
+        "unit": unit,
+        "mode": mode,
+        "n": n,
+        "n_rows": n * k,
+        "detail": detail,
+    }
     if n == 0:
         return Estimate(status="no_data", reason="no complete ranking", **common)
     if n < 2 or k < 2:
@@ -56,7 +62,11 @@ def concordance(
     detail["mean_rank_correlation"] = (n * estimate - 1) / (n - 1)
     statistic = n * (k - 1) * estimate
     test = HypothesisTest(
-        name="friedman", null=0.0, statistic=statistic, pvalue=float(special.chdtrc(k - 1, statistic)), df=float(k - 1),
+        name="friedman",
+        null=0.0,
+        statistic=statistic,
+        pvalue=float(special.chdtrc(k - 1, statistic)),
+        df=float(k - 1),
         alternative="greater",
-    )  # fmt: skip
+    )
     return Estimate(estimate=estimate, test=test, **common)

@@ -119,9 +119,10 @@ def ways_of(
     pairs, _ = codes(who * n_prompts + what, "pairs", len(who))
     over_prompts, over_pairs = _covariance(fit, what, method), _covariance(fit, pairs, method)
     both = (
-        None if over_people is None or over_prompts is None or over_pairs is None
+        None
+        if over_people is None or over_prompts is None or over_pairs is None
         else over_people + over_prompts - over_pairs
-    )  # fmt: skip
+    )
     fewest = min(n_people, n_prompts)
     warnings = clusters.two_way_warnings(who, what, unit=unit)
     return one_way, _way(

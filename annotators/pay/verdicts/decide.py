@@ -276,8 +276,9 @@ def approve_all(recruitment: Recruitment, rows: Sequence[PanelSubmission], by) -
     with transaction.atomic():
         Verdict.objects.bulk_create(
             [Verdict(submission=row, assignment=row.assignment, kind=Kind.APPROVE, by=by) for row in rows],
-            ignore_conflicts=True, batch_size=500,
-        )  # fmt: skip
+            ignore_conflicts=True,
+            batch_size=500,
+        )
         return give_all(recruitment, "approve", _tokens(rows), by=by, message="")
 
 
@@ -302,9 +303,14 @@ def reverse(verdict: Verdict, by, message: str = "") -> Verdict:
             way = _way_to_take_back(verdict, by)
             evidence = {"way": way} | (_compensated(assignment, by) if way == "hand" else {})
             made = Verdict.objects.create(
-                submission=verdict.submission, assignment=assignment, kind=Kind.REVERSE, message=message, by=by, reverses=verdict,
+                submission=verdict.submission,
+                assignment=assignment,
+                kind=Kind.REVERSE,
+                message=message,
+                by=by,
+                reverses=verdict,
                 evidence=evidence,
-            )  # fmt: skip
+            )
             audit.record("reverse rejection", study=assignment.study, by=by, assignment_code=assignment.code, way=way)
             if way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
                 approve(work_of_submission(verdict.submission.recruitment, verdict.submission_id), by)

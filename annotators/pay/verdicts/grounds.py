@@ -45,14 +45,22 @@ def _lacking(found: Measured) -> Mapping[str, str]:
     """What each kind of evidence lacks; '' where it is there."""
     needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MANY_CHECKS
     failed = len(found.failed)
-    checks = "" if failed >= needed else (
-        f"{failed} of {found.checks} questions with a known answer failed; a study of this length needs {needed}"
-        if found.checks else "no question with a known answer was asked"
-    )  # fmt: skip
+    checks = (
+        ""
+        if failed >= needed
+        else (
+            f"{failed} of {found.checks} questions with a known answer failed; a study of this length needs {needed}"
+            if found.checks
+            else "no question with a known answer was asked"
+        )
+    )
     return {
-        CHECKS: checks, TOO_FAST: _apart(found, -1, "fast"), TOO_SLOW: _apart(found, 1, "slow"),
-        NO_ANSWERS: f"{found.answers} answers are stored" if found.answers else "", SEEN: "",
-    }  # fmt: skip
+        CHECKS: checks,
+        TOO_FAST: _apart(found, -1, "fast"),
+        TOO_SLOW: _apart(found, 1, "slow"),
+        NO_ANSWERS: f"{found.answers} answers are stored" if found.answers else "",
+        SEEN: "",
+    }
 
 
 def _apart(found: Measured, sign: int, word: str) -> str:
@@ -69,9 +77,13 @@ def drafted(found: Measured) -> str:
     """The beginning of a message to the person, from the evidence. What it leaves open a person must write."""
     parts = []
     if found.failed:
-        parts.append(f"{len(found.failed)} of the {found.checks} questions with a known answer in this study were not answered as expected.")  # fmt: skip
+        parts.append(
+            f"{len(found.failed)} of the {found.checks} questions with a known answer in this study were not answered as expected."
+        )
     if found.z is not None and abs(found.z) > FAR and found.seconds is not None:
-        parts.append(f"The whole study took you {lasted(found.seconds)}, which is far {'less' if found.z < 0 else 'more'} than others took.")  # fmt: skip
+        parts.append(
+            f"The whole study took you {lasted(found.seconds)}, which is far {'less' if found.z < 0 else 'more'} than others took."
+        )
     if not found.answers:
         parts.append("No answers of yours reached us.")
     return " ".join([*parts, TO_BE_SAID])

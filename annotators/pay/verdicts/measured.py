@@ -40,10 +40,16 @@ class Measured:
     def as_json(self) -> dict[str, Any]:
         rows = [{name: getattr(one, name) for name in Failed.__slots__} for one in self.failed]
         return {
-            "measured_at": timezone.now().isoformat(timespec="seconds"), "minutes": self.minutes, "seconds": self.seconds,
-            "z": None if self.z is None else round(self.z, 2), "people": self.people, "answers": self.answers, "checks": self.checks,
-            "failed": len(self.failed), "failed_checks": rows,
-        }  # fmt: skip
+            "measured_at": timezone.now().isoformat(timespec="seconds"),
+            "minutes": self.minutes,
+            "seconds": self.seconds,
+            "z": None if self.z is None else round(self.z, 2),
+            "people": self.people,
+            "answers": self.answers,
+            "checks": self.checks,
+            "failed": len(self.failed),
+            "failed_checks": rows,
+        }
 
 
 def measured(assignment: Assignment) -> Measured:
@@ -63,7 +69,10 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
     )
     mine = (assignment.submitted_at - assignment.started_at).total_seconds()
     # Times are skewed to the right: on their own scale nobody could ever be three deviations too fast.
-    logs = [log(max((end - start).total_seconds(), 0.5)) for start, end in finished.values_list("started_at", "submitted_at")]  # fmt: skip
+    logs = [
+        log(max((end - start).total_seconds(), 0.5))
+        for start, end in finished.values_list("started_at", "submitted_at")
+    ]
     n = len(logs)
     if n < 2:
         return round(mine), None, n

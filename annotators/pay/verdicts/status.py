@@ -72,7 +72,11 @@ def stands(assignment: Assignment) -> Stands | None:
         rejected = _told_of(rejection, rejected_at, shown)
         stages.append(Stage("Rejected", True, rejected.at))
     else:
-        stages.append(Stage("Approved", approval is not None, approval.at if approval else None, approval.words if approval else ""))  # fmt: skip
+        stages.append(
+            Stage(
+                "Approved", approval is not None, approval.at if approval else None, approval.words if approval else ""
+            )
+        )
     # Credit is all that such a panel gives: nobody waits for money that was never written down.
     if payments or not (channel and channel.credits_who_finish):
         stages += _paid(payments, rejected is not None)
@@ -159,8 +163,14 @@ def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmissio
     appeal = getattr(verdict, "appeal", None)
     is_late = appeal is not None and appeal.answered_at is None and appeal.due_at < now
     return Rejected(
-        at, message, told(verdict.evidence), appeal, appeal.due_at if appeal else now + ANSWERED_WITHIN, is_late, appeal is None,
-    )  # fmt: skip
+        at,
+        message,
+        told(verdict.evidence),
+        appeal,
+        appeal.due_at if appeal else now + ANSWERED_WITHIN,
+        is_late,
+        appeal is None,
+    )
 
 
 def _hint(assignment: Assignment, shown: PanelSubmission | None, has_panel: bool) -> str:

@@ -49,8 +49,12 @@ class OutcomeCodes(forms.Form):
         super().__init__(*args, **kwargs)
         for outcome, words in OUTCOMES.items():
             self.fields[f"code_{outcome}"] = forms.CharField(
-                required=outcome in self.needed, max_length=64, label=f"code: {words}", initial=new_code, validators=[clean_code]
-            )  # fmt: skip
+                required=outcome in self.needed,
+                max_length=64,
+                label=f"code: {words}",
+                initial=new_code,
+                validators=[clean_code],
+            )
         self.order_fields([f"code_{outcome}" for outcome in OUTCOMES])
 
     def clean(self):

@@ -26,13 +26,19 @@ def clean_connect(value: str) -> str:
 
 class ConnectSettings(exported_file.FileColumns):
     return_complete = forms.CharField(
-        max_length=500, required=False, validators=[clean_connect], label="redirect address or code: completed",
+        max_length=500,
+        required=False,
+        validators=[clean_connect],
+        label="redirect address or code: completed",
         help_text="As Connect shows it at the end of the project.",
-    )  # fmt: skip
+    )
     return_in_part = forms.CharField(
-        max_length=500, required=False, validators=[clean_connect], label="redirect address or code: partial completes",
+        max_length=500,
+        required=False,
+        validators=[clean_connect],
+        label="redirect address or code: partial completes",
         help_text="For who is screened out or fails the checks, where the project has partial completes. Never the one above.",
-    )  # fmt: skip
+    )
 
     def clean(self):
         cleaned = super().clean()

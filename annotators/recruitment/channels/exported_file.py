@@ -46,24 +46,32 @@ class FileColumns(forms.Form):
             "panel shows. Empty: no file is taken.",
             FIELDS,
         )
-    }  # fmt: skip
+    }
 
     file_person = forms.CharField(
-        required=False, max_length=200, label="column with the panel's id of the person",
+        required=False,
+        max_length=200,
+        label="column with the panel's id of the person",
         help_text="The id that the link carries, not a name or an e-mail address.",
-    )  # fmt: skip
+    )
     file_session = forms.CharField(
-        required=False, max_length=200, label="column with the id of the submission",
+        required=False,
+        max_length=200,
+        label="column with the id of the submission",
         help_text="The session or assignment, as the link carries it. Empty: one row is one person.",
-    )  # fmt: skip
+    )
     file_state = forms.CharField(
         required=False, max_length=200, label="column with the state", help_text="Empty: every row was submitted."
     )
     file_words = forms.CharField(
-        required=False, strip=False, max_length=4000, label="what the words of that column mean", widget=forms.Textarea(attrs={"rows": 4, "cols": 50}),
+        required=False,
+        strip=False,
+        max_length=4000,
+        label="what the words of that column mean",
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 50}),
         help_text=f"A line for each, such as “Completed = submitted”. After the = stands one of {', '.join(MEANINGS)}. A word that is not "
         "listed changes nothing and is shown.",
-    )  # fmt: skip
+    )
     file_code = forms.CharField(required=False, max_length=200, label="column with the code that the person entered")
 
     def __init__(self, *args, **kwargs):

@@ -56,10 +56,12 @@ class GenericSettings(exported_file.FileColumns):
         super().__init__(*args, **kwargs)
         for outcome, words in OUTCOMES.items():
             self.fields[f"return_{outcome}"] = forms.CharField(
-                required=False, max_length=500, label=f"code or address: {words}",
+                required=False,
+                max_length=500,
+                label=f"code or address: {words}",
                 help_text="{person}, {session}, {task} and {code} are filled in." if outcome == "complete" else "",
                 validators=[clean_return, clean_site],
-            )  # fmt: skip
+            )
         self.columns_last()
 
     def clean(self):

@@ -14,10 +14,14 @@ class InvitationSettings(forms.Form):
         min_value=1, max_value=10000, initial=20, label="invitations", help_text="How many links there are."
     )
     days = forms.IntegerField(
-        min_value=0, max_value=365, initial=0, required=False, label="days for each part",
+        min_value=0,
+        max_value=365,
+        initial=0,
+        required=False,
+        label="days for each part",
         help_text="For people who do several parts over days: a place is kept so long, and their link leads to a list of their parts. "
         "0: the study's own times, for one sitting.",
-    )  # fmt: skip
+    )
     revoked = forms.CharField(
         required=False,
         label="revoked numbers",

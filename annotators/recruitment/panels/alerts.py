@@ -80,9 +80,10 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
     n = sum(people.values())
     if len(people) >= LEAST_CAME and n > MOST_RETURNED * len(people):
         yield Alert(
-            "returned", f"{n} of {len(people)} people gave it back or ran out of time.",
+            "returned",
+            f"{n} of {len(people)} people gave it back or ran out of time.",
             "Look where they left: too long, too little pay, a device on which it does not work, or a question that nobody can answer.",
-        )  # fmt: skip
+        )
 
 
 def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
@@ -106,9 +107,10 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
     if now - since > QUIET:
         hours = int((now - since).total_seconds() // 3600)
         yield Alert(
-            "quiet", f"Nobody has come for {hours} hours, and places are free.",
+            "quiet",
+            f"Nobody has come for {hours} hours, and places are free.",
             "Is the task still listed at the panel, and does its link open? Old tasks sink in lists: a further round brings it up again.",
-        )  # fmt: skip
+        )
 
 
 def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
@@ -119,9 +121,10 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
     told = told.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED])
     if n := rows.filter(~Exists(told)).count():
         yield Alert(
-            "undecided", f"The panel approves {n} by itself within 12 hours, and no decision about them has reached it.",
+            "undecided",
+            f"The panel approves {n} by itself within 12 hours, and no decision about them has reached it.",
             "Approve them, or decide on those that are in doubt.",
-        )  # fmt: skip
+        )
 
 
 # Money
@@ -185,6 +188,7 @@ def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
     currency = recruitment.currency or recruitment.study.currency
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(
-            "money", f"{due:.2f} {currency} are still to be paid, and the account holds {funds.amount:.2f}.",
+            "money",
+            f"{due:.2f} {currency} are still to be paid, and the account holds {funds.amount:.2f}.",
             "Add money at the panel before you approve or pay: it refuses what it cannot pay.",
-        )  # fmt: skip
+        )

@@ -40,9 +40,12 @@ def unasked(recruitments: Iterable[Recruitment]) -> list[Assignment]:
     """Who came lately by these links and was not asked about yet, where the panel shows who is at work."""
     showing = [one.pk for one in recruitments if REGISTRY[one.channel].shows_work]
     came = Assignment.objects.filter(
-        recruitment__in=showing, origin=Assignment.Origin.LIVE, trust__in=[Trust.CLAIMED, Trust.KEYED],
-        claimed_at__gt=Now() - ASKED_FOR, external_ids__has_key="session",
-    )  # fmt: skip
+        recruitment__in=showing,
+        origin=Assignment.Origin.LIVE,
+        trust__in=[Trust.CLAIMED, Trust.KEYED],
+        claimed_at__gt=Now() - ASKED_FOR,
+        external_ids__has_key="session",
+    )
     found = {mark_of(one): one for one in came.select_related("annotator").order_by("-pk")[:AT_ONCE]} if showing else {}
     asked = PanelEvent.objects.filter(source=SOURCE, external_id__in=list(found)).values_list("external_id", flat=True)
     for mark in asked if found else ():
@@ -70,13 +73,18 @@ def settle(came: list[Assignment], shown: dict[str, Seen | None]) -> int:
     PanelEvent.objects.bulk_create(
         (
             PanelEvent(
-                source=SOURCE, external_id=mark_of(one), recruitment_id=one.recruitment_id, kind=kind, body={"assignment": one.pk},
+                source=SOURCE,
+                external_id=mark_of(one),
+                recruitment_id=one.recruitment_id,
+                kind=kind,
+                body={"assignment": one.pk},
                 handled_at=Now(),
             )
-            for one, kind in found.items() if kind
+            for one, kind in found.items()
+            if kind
         ),
         ignore_conflicts=True,
-    )  # fmt: skip
+    )
     verified = [one.pk for one, kind in found.items() if kind == VERIFIED]
     below = Assignment.objects.filter(pk__in=verified, trust__in=[Trust.CLAIMED, Trust.KEYED])
     return below.update(trust=Trust.VERIFIED)

@@ -42,12 +42,15 @@ def hook(request, key):
     with transaction.atomic():
         # A panel may tell several links of one event, under one id: each has it for itself. Who it is about is not kept.
         _, is_new = PanelEvent.objects.get_or_create(
-            source=news.source_of(recruitment), external_id=message.event,
+            source=news.source_of(recruitment),
+            external_id=message.event,
             defaults={
-                "recruitment": recruitment, "kind": message.kind, "body": {"submission": message.submission, "word": message.word},
+                "recruitment": recruitment,
+                "kind": message.kind,
+                "body": {"submission": message.submission, "word": message.word},
                 "handled_at": None if message.submission else Now(),
             },
-        )  # fmt: skip
+        )
         if is_new and message.submission:
             news.look_soon(recruitment)
     return HttpResponse(status=200)

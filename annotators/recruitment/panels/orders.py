@@ -56,9 +56,13 @@ def give(
             raise ValueError("This token belongs to another order.")
         if is_new:
             audit.record(
-                f"order {operation}", study=recruitment.study, by=by, recruitment=recruitment.key, token=token,
+                f"order {operation}",
+                study=recruitment.study,
+                by=by,
+                recruitment=recruitment.key,
+                token=token,
                 assignment_code=submission.assignment.code if submission and submission.assignment else "",
-            )  # fmt: skip
+            )
     return order
 
 
@@ -74,19 +78,31 @@ def give_all(
         new = {token: submission for token, submission in about.items() if token not in given}
         PanelOrder.objects.bulk_create(
             [
-                PanelOrder(recruitment=recruitment, operation=operation, token=token, values=values, submission=submission, by=by)
+                PanelOrder(
+                    recruitment=recruitment,
+                    operation=operation,
+                    token=token,
+                    values=values,
+                    submission=submission,
+                    by=by,
+                )
                 for token, submission in new.items()
             ],
             batch_size=500,
-        )  # fmt: skip
+        )
         audit.record_all(
             f"order {operation}",
             [
-                {"assignment_code": one.assignment.code if one.assignment else "", "recruitment": recruitment.key, "token": token}
+                {
+                    "assignment_code": one.assignment.code if one.assignment else "",
+                    "recruitment": recruitment.key,
+                    "token": token,
+                }
                 for token, one in new.items()
             ],
-            study=recruitment.study, by=by,
-        )  # fmt: skip
+            study=recruitment.study,
+            by=by,
+        )
     return len(new)
 
 
@@ -225,9 +241,10 @@ def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] 
             return state
         if state == State.DONE and order.operation == "publish":
             PanelTask.objects.get_or_create(
-                recruitment=order.recruitment, external_id=str((result or {})["task"]),
+                recruitment=order.recruitment,
+                external_id=str((result or {})["task"]),
                 defaults={"places": order.values.get("places")},
-            )  # fmt: skip
+            )
         if state == State.DONE and order.operation == "extend" and (places := order.values.get("places")):
             task = PanelTask.objects.filter(recruitment=order.recruitment, external_id=order.values["task"])
             task.update(places=places)

@@ -296,10 +296,13 @@ def with_class(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
             When(Q(state=SUBMITTED), then=Value("orphan")),
             When(Q(state__in=LEFT) & finished & ~Exists(sent_again), then=Value("left_after_work")),
             When(state__in=[*LEFT, SCREENED_OUT], then=Value("left")),
-            When(Q(state=WORKING) & finished & Q(assignment__submitted_at__lt=Now() - UNSENT_AFTER), then=Value("unsent")),
-            default=Value("working"), output_field=CharField(),
+            When(
+                Q(state=WORKING) & finished & Q(assignment__submitted_at__lt=Now() - UNSENT_AFTER), then=Value("unsent")
+            ),
+            default=Value("working"),
+            output_field=CharField(),
         )
-    )  # fmt: skip
+    )
 
 
 def unseen(recruitment: Recruitment) -> list[tuple[Assignment, str]]:

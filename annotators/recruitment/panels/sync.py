@@ -153,9 +153,13 @@ def ask_soon(recruitment: Recruitment, *, by, seconds: int = 5, **first: bool) -
         sorted(name for name, is_wished in first.items() if is_wished),
     )
     return jobs.submit(
-        KIND, study=recruitment.study, by=by, request_token=f"panel:{recruitment.pk}:{'+'.join(wished)}:{span}",
-        recruitment=recruitment.pk, **dict.fromkeys(wished, True),
-    )  # fmt: skip
+        KIND,
+        study=recruitment.study,
+        by=by,
+        request_token=f"panel:{recruitment.pk}:{'+'.join(wished)}:{span}",
+        recruitment=recruitment.pk,
+        **dict.fromkeys(wished, True),
+    )
 
 
 def ask_all() -> int:

@@ -25,8 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         parameters = {
-            "level": options["level"], "resamples": options["resamples"], "star_scheme": options["stars"],
-        } | ({"origins": options["origin"]} if options["origin"] else {})  # fmt: skip
+            "level": options["level"],
+            "resamples": options["resamples"],
+            "star_scheme": options["stars"],
+        } | ({"origins": options["origin"]} if options["origin"] else {})
         try:
             run = run_analysis(
                 study_named(options["study"]), parameters, by=None, progress=self._say(options["verbosity"])

@@ -45,9 +45,12 @@ class Command(BaseCommand):
         parser.add_argument("--pairs-most", type=int, default=0, help="pairs at most; 0 for all")
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
-            "--column", action="append", default=[], metavar="OURS=THEIRS",
+            "--column",
+            action="append",
+            default=[],
+            metavar="OURS=THEIRS",
             help="with --answers: what a column is called in the file; may be repeated",
-        )  # fmt: skip
+        )
         parser.add_argument(
             "--owner", default="", help="the user name of who owns a new study, and stands in the audit log"
         )
@@ -71,9 +74,15 @@ class Command(BaseCommand):
             return
         try:
             how = Options(
-                options["batches"], options["creates_systems"], options["allows_empty"], options["replaces_changed"],
-                options["pairs"], names, options["pairs_within"], options["pairs_most"],
-            )  # fmt: skip
+                options["batches"],
+                options["creates_systems"],
+                options["allows_empty"],
+                options["replaces_changed"],
+                options["pairs"],
+                names,
+                options["pairs_within"],
+                options["pairs_most"],
+            )
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None
         try:

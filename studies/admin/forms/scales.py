@@ -57,16 +57,20 @@ def _scale_fields() -> dict[str, forms.Field]:
             label="words at the high end", required=False, max_length=500, help_text="For a box to tick: its words."
         ),
         "labels": Lines(
-            label="words of all points", required=False, help_text="One a line, from the lowest. Instead of the words at the ends."
+            label="words of all points",
+            required=False,
+            help_text="One a line, from the lowest. Instead of the words at the ends.",
         ),
         "is_best_first": forms.BooleanField(label="highest point first", required=False),
         "options": Options(
-            label="answers", required=False, help_text="One a line: key | label, and | screens out where it ends participation."
+            label="answers",
+            required=False,
+            help_text="One a line: key | label, and | screens out where it ends participation.",
         ),
         "minimum_length": forms.IntegerField(label="fewest characters", required=False, min_value=0, max_value=100_000),
         "maximum_length": forms.IntegerField(label="most characters", required=False, min_value=1, max_value=100_000),
         "is_long": forms.BooleanField(label="a large field", required=False, initial=True),
-    }  # fmt: skip
+    }
 
 
 SCALE_FIELDS = _scale_fields()

@@ -103,10 +103,11 @@ class WithSettings(CleanWords, forms.ModelForm):
         if own.is_valid():
             stored = self.instance.settings or {}
             changed = {
-                name for name in own.cleaned_data
+                name
+                for name in own.cleaned_data
                 if f"{PREFIX}-{name}" in self.changed_data
                 or (self.stores_defaults and name not in stored and own.cleaned_data[name])
-            }  # fmt: skip
+            }
             self.instance.settings = changed_settings(stored, own.cleaned_data, changed)
             return cleaned
         for name, messages in own.errors.items():

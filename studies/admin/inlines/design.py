@@ -45,9 +45,8 @@ class ArmFormSet(Named):
     def clean(self):
         super().clean()
         if self.instance.pk and not any(
-            form for form in self.forms
-            if getattr(form, "cleaned_data", None) and not form.cleaned_data.get("DELETE")
-        ):  # fmt: skip
+            form for form in self.forms if getattr(form, "cleaned_data", None) and not form.cleaned_data.get("DELETE")
+        ):
             raise ValidationError("A study has at least one arm; with one, everybody does the same.")
 
 

@@ -54,14 +54,18 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
             "Its points, ends or answers",
             {
                 "fields": (
-                    ("scale_minimum", "scale_maximum"), ("scale_low", "scale_middle", "scale_high"), "scale_labels",
-                    "scale_is_best_first", "scale_options", ("scale_minimum_length", "scale_maximum_length", "scale_is_long"),
+                    ("scale_minimum", "scale_maximum"),
+                    ("scale_low", "scale_middle", "scale_high"),
+                    "scale_labels",
+                    "scale_is_best_first",
+                    "scale_options",
+                    ("scale_minimum_length", "scale_maximum_length", "scale_is_long"),
                 ),
                 "classes": ["scale-parts"],
             },
         ),
         ("More", {"fields": ("required", "skip_reasons", "help"), "classes": ["collapse"]}),
-    )  # fmt: skip
+    )
 
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("x", "y")

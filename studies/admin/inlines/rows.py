@@ -95,9 +95,10 @@ class Ordered:
 
     def _ordered(self):
         kept = [
-            form for form in self.forms
+            form
+            for form in self.forms
             if form not in self.deleted_forms and (form.instance.pk or form.has_changed()) and form.is_valid()
-        ]  # fmt: skip
+        ]
         far = float("inf")
         given = [(form.cleaned_data.get("position"), number, form) for number, form in enumerate(kept)]
         return [form for _, _, form in sorted(given, key=lambda p: (far if p[0] is None else p[0], p[1]))]

@@ -64,7 +64,9 @@ def _stated_problems(study: Study) -> Iterator[Problem]:
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
-            "batches_per_annotator", False, "several_batches",
-        )  # fmt: skip
+            "batches_per_annotator",
+            False,
+            "several_batches",
+        )
     for _, found in signals.checking_draft.send(Study, study=study):
         yield from found

@@ -18,11 +18,15 @@ def arm_problems(study: Study) -> Iterator[Problem]:
         if places and study.target_n and places != study.target_n:
             yield Problem(
                 f"The arms have {places} places in all, the target is {study.target_n}: they are filled in these shares.",
-                "arms", False, "arms_and_target_differ",
-            )  # fmt: skip
+                "arms",
+                False,
+                "arms_and_target_differ",
+            )
     longest = max((arm.minutes or 0 for arm in arms), default=0)
     if study.minutes and longest > study.minutes:
         yield Problem(
             f"An arm takes {longest} minutes, the study declares {study.minutes}: places are kept by the study's minutes.",
-            "minutes", False, "arm_takes_longer",
-        )  # fmt: skip
+            "minutes",
+            False,
+            "arm_takes_longer",
+        )

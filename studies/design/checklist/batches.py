@@ -20,9 +20,11 @@ def batch_problems(study: Study) -> Iterator[Problem]:
     """
     live = [
         section
-        for section in study.sections.select_related("reuses", "study").prefetch_related("questions__x", "questions__y", "arms")
+        for section in study.sections.select_related("reuses", "study").prefetch_related(
+            "questions__x", "questions__y", "arms"
+        )
         if section.purpose == "live"
-    ]  # fmt: skip
+    ]
     contrasts = study.contrasts.select_related("x", "y", "section")
     pending = {contrast: [section for section in live if _estimates(section, contrast)] for contrast in contrasts}
     shown = {section.pk: Shown() for section in live}
@@ -51,21 +53,27 @@ def batch_problems(study: Study) -> Iterator[Problem]:
         if not mine:
             yield Problem(
                 f"The planned comparison {contrast} can never be answered: no live section that it is about compares anything. Name another "
-                "section, or none.", "contrasts", name=f"unanswered:{contrast}",
-            )  # fmt: skip
+                "section, or none.",
+                "contrasts",
+                name=f"unanswered:{contrast}",
+            )
             continue
         reasons = dict.fromkeys(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
         yield Problem(
-            f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.", "contrasts", name=f"unanswered:{contrast}"
-        )  # fmt: skip
+            f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.",
+            "contrasts",
+            name=f"unanswered:{contrast}",
+        )
 
 
 def _estimates(section, contrast) -> bool:
     """Whether a comparison is about this section and its protocol has the estimand, whatever the batches show."""
     estimands = REGISTRY[section.protocol].estimands(section)
     return (
-        contrast.section_id in (None, section.pk) and bool(estimands) and (contrast.estimand or next(iter(estimands))) in estimands
-    )  # fmt: skip
+        contrast.section_id in (None, section.pk)
+        and bool(estimands)
+        and (contrast.estimand or next(iter(estimands))) in estimands
+    )
 
 
 def batches_for_target(study: Study) -> int:
@@ -79,9 +87,12 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
     if ready_made.exists():
         rows = (
-            Placement.objects.filter(batch__in=ready_made, item__kind=Item.Kind.LIVE).order_by("batch__number", "number")
-            .values_list("batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id")
-        )  # fmt: skip
+            Placement.objects.filter(batch__in=ready_made, item__kind=Item.Kind.LIVE)
+            .order_by("batch__number", "number")
+            .values_list(
+                "batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id"
+            )
+        )
         for (_, arm), mine in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
             systems: dict[tuple[int, int], set[int]] = {}
             for _, _, section, item, system in mine:

@@ -21,8 +21,10 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
         if contrast.expected == "~" and contrast.margin is None:
             yield Problem(
                 f"{contrast} is expected to be equivalent, but no margin says what that means: it can never be concluded.",
-                "contrasts", False, f"no_margin:{contrast.x}:{contrast.y}",
-            )  # fmt: skip
+                "contrasts",
+                False,
+                f"no_margin:{contrast.x}:{contrast.y}",
+            )
     directed = [section for section in live if any(q.x_id for q in section.questions.all())]
     asked = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
     for contrast in contrasts:

@@ -30,8 +30,11 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
         yield from _coverage_problems(study, whole)
     twice = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
-        .values("batch", "item__prompt").annotate(n=Count("pk")).filter(n__gt=1).count()
-    )  # fmt: skip
+        .values("batch", "item__prompt")
+        .annotate(n=Count("pk"))
+        .filter(n__gt=1)
+        .count()
+    )
     if twice:
         yield Problem(
             f"In {twice} of the ready-made batches a prompt stands twice.", "batches", False, "prompt_twice_in_batch"
@@ -68,8 +71,10 @@ def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
             yield Problem(
                 f"{where}{len(lacking)} of {len(there)} prompts have no output of some system and are not shown: {', '.join(lacking[:5])}"
                 f"{' …' if len(lacking) > 5 else ''}.",
-                "outputs", False, f"outputs_missing{some}",
-            )  # fmt: skip
+                "outputs",
+                False,
+                f"outputs_missing{some}",
+            )
         if len(whole) < wanted:
             yield Problem(
                 f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(whole) == 1 else 'are'} "

@@ -46,7 +46,10 @@ NO_STATEMENT = "The paper shows its wording in a figure only; the statement is o
 
 BLUEPRINTS = (
     Blueprint(
-        "two_choice_sentences", "Two choices between sentences", DYNAMIC, "sections 5.1 to 5.3",
+        "two_choice_sentences",
+        "Two choices between sentences",
+        DYNAMIC,
+        "sections 5.1 to 5.3",
         (
             "Two systems, one criterion: naturalness, with its definition in each task.",
             "500 pairs, ten annotators each: 5,000 labels at $0.02.",
@@ -59,11 +62,16 @@ BLUEPRINTS = (
             "Sides are drawn for each annotator; in the paper a pair's sides were the same for all ten.",
             "To stop as soon as it is decided, choose the strategy “one worker” and the anytime-valid rule instead.",
         ),
-        ("500 pairs of outputs, imported as prompts with an output of each system (single texts can be paired at import)",
-         "the names of your two systems"),
+        (
+            "500 pairs of outputs, imported as prompts with an output of each system (single texts can be paired at import)",
+            "the names of your two systems",
+        ),
     ),
     Blueprint(
-        "human_or_machine", "Human or machine, untrained", GOLD, "section 2",
+        "human_or_machine",
+        "Human or machine, untrained",
+        GOLD,
+        "section 2",
         (
             "Three domains by two machines: six cells, one an annotator, 130 annotators each.",
             "Five texts each on four points; “why” after the first point, “what would you change” after the others. Points and both questions "
@@ -76,11 +84,16 @@ BLUEPRINTS = (
             "Instructions are ours, and no duration is printed: ten minutes are our guess.",
             "Refused work counts as outcome-dependent here, so estimates without that rule stand beside.",
         ),
-        ("50 human and 50 machine texts of at least 100 words for each domain and machine, with the domains stories, news, recipes",
-         "the names of your machines"),
+        (
+            "50 human and 50 machine texts of at least 100 words for each domain and machine, with the domains stories, news, recipes",
+            "the names of your machines",
+        ),
     ),
     Blueprint(
-        "human_or_machine_trained", "Human or machine, four training conditions", GOLD, "sections 2 and 3",
+        "human_or_machine_trained",
+        "Human or machine, four training conditions",
+        GOLD,
+        "sections 2 and 3",
         (
             "Three domains by four conditions (none, instructions, three examples, three comparisons), 130 annotators each.",
             "$1.25 for none and instructions, $1.75 for examples, $2.25 for comparisons.",
@@ -91,11 +104,17 @@ BLUEPRINTS = (
             "Instructions are ours. Minutes are our guess: 10, 10, 15 and 20.",
             "Planned comparisons of conditions are of sensitivity; the paper compares accuracy, which the report has too.",
         ),
-        ("50 human and 50 machine texts for each domain", "three practice texts a domain and three pairs a domain, with explanations",
-         "the name of your machine"),
+        (
+            "50 human and 50 machine texts for each domain",
+            "three practice texts a domain and three pairs a domain, with explanations",
+            "the name of your machine",
+        ),
     ),
     Blueprint(
-        "story_writers", "Story writers: system-level probabilistic assessment and Likert", SPA, "section 6.1 and appendix A",
+        "story_writers",
+        "Story writers: system-level probabilistic assessment and Likert",
+        SPA,
+        "section 6.1 and appendix A",
         (
             "Five writers, five prompts each; the five comparisons in the paper's words, in its one direction.",
             "The first continuation of each writer on points from 1 to 5, afterwards, in the same batch.",
@@ -109,11 +128,16 @@ BLUEPRINTS = (
             "The filter tau is not declared: the paper did not use it here, and it needs both directions.",
             "The margin within which two writers count as alike (10 points) is ours.",
         ),
-        ("prompts with a continuation of each of the five writers (the paper's batches had 5 prompts each, 601 in all)",
-         "the names of your systems, where they are not these"),
+        (
+            "prompts with a continuation of each of the five writers (the paper's batches had 5 prompts each, 601 in all)",
+            "the names of your systems, where they are not these",
+        ),
     ),
     Blueprint(
-        "image_makers", "Image makers: more and more examples", SPA, "appendix B",
+        "image_makers",
+        "Image makers: more and more examples",
+        SPA,
+        "appendix B",
         (
             "One pair of systems under four pairs of letters: m is 1, 2, 4 and 8, so that eight systems seem to be shown.",
             "Both directions of each pair, eight questions in all. Prompts are drawn without replacement over all four.",
@@ -125,31 +149,55 @@ BLUEPRINTS = (
             "The question's words are those of the story experiment with “system” for “writer”: the paper does not print these.",
             "Estimates without the filter stand beside: it looks at the answers.",
         ),
-        ("at least 15 prompts with images of both systems (the paper had 4 a prompt and system: give them as samples)",),
+        (
+            "at least 15 prompts with images of both systems (the paper had 4 a prompt and system: give them as samples)",
+        ),
     ),
     Blueprint(
-        "rated_answers", "Answers rated in five categories", GENIE, "sections 4, 6 and 7.1 (ARC-DA)",
+        "rated_answers",
+        "Answers rated in five categories",
+        GENIE,
+        "sections 4, 6 and 7.1 (ARC-DA)",
         ("Five categories from strongly disagree to strongly agree.", "300 questions, one label each.", AGREEMENT),
-        (TWO_AT_ONCE, NO_STATEMENT,
-         "The paper pays more than $15 an hour; $2.50 for ten minutes is exactly that. No test questions are declared: without stimuli there is "
-         "nothing to make them of.", "Wrong answers of annotators are not modelled while collecting; the report has the ratings' reliability."),
+        (
+            TWO_AT_ONCE,
+            NO_STATEMENT,
+            "The paper pays more than $15 an hour; $2.50 for ten minutes is exactly that. No test questions are declared: without stimuli there is "
+            "nothing to make them of.",
+            "Wrong answers of annotators are not modelled while collecting; the report has the ratings' reliability.",
+        ),
         ("300 questions as prompts, with an answer of each system", "the names of your systems"),
     ),
     Blueprint(
-        "rated_explanations", "Explanations rated in five categories", GENIE, "sections 4, 6 and 7.2 (αNLG)",
+        "rated_explanations",
+        "Explanations rated in five categories",
+        GENIE,
+        "sections 4, 6 and 7.2 (αNLG)",
         ("Five categories from strongly disagree to strongly agree.", "800 scenarios, one label each.", AGREEMENT),
-        (TWO_AT_ONCE, NO_STATEMENT, "That αNLG is one of the tasks with 800 instances is our reading: the paper names sentence-level tasks."),
+        (
+            TWO_AT_ONCE,
+            NO_STATEMENT,
+            "That αNLG is one of the tasks with 800 instances is our reading: the paper names sentence-level tasks.",
+        ),
         ("800 scenarios as prompts, with an explanation of each system", "the names of your systems"),
     ),
     Blueprint(
-        "rated_translations", "Translations rated in five categories", GENIE, "sections 4, 6 and 7.3 (WMT DE-EN)",
-        ("Five categories against the reference translation, as in the paper; WMT itself uses a continuous scale.", "800 sentences, one label "
-         "each.", AGREEMENT),
+        "rated_translations",
+        "Translations rated in five categories",
+        GENIE,
+        "sections 4, 6 and 7.3 (WMT DE-EN)",
+        (
+            "Five categories against the reference translation, as in the paper; WMT itself uses a continuous scale.",
+            "800 sentences, one label each.",
+            AGREEMENT,
+        ),
         (TWO_AT_ONCE, NO_STATEMENT),
-        ("800 sentences as prompts, each with the reference translation as its source document, and a translation of each system",
-         "the names of your systems"),
+        (
+            "800 sentences as prompts, each with the reference translation as its source document, and a translation of each system",
+            "the names of your systems",
+        ),
     ),
-)  # fmt: skip
+)
 BY_SLUG = {blueprint.slug: blueprint for blueprint in BLUEPRINTS}
 
 

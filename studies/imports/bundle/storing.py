@@ -29,11 +29,17 @@ def store(bundle: Bundle, owner: Any) -> models.Study:
     sections = _write_sections(bundle, study, arms)
     questions = _write_questions(bundle, sections, systems)
     models.Contrast.objects.bulk_create(
-        models.Contrast(study=study, **row | {
-            "x": systems.get(row["x"]), "y": systems.get(row["y"]), "section": sections.get(row["section"]),
-        })
+        models.Contrast(
+            study=study,
+            **row
+            | {
+                "x": systems.get(row["x"]),
+                "y": systems.get(row["y"]),
+                "section": sections.get(row["section"]),
+            },
+        )
         for row in bundle.contrasts
-    )  # fmt: skip
+    )
     models.ExclusionRule.objects.bulk_create(models.ExclusionRule(study=study, **columns) for columns in bundle.rules)
     prompts = _by(
         models.Prompt.objects.bulk_create(
@@ -87,13 +93,17 @@ def _write_items(bundle: Bundle, study, arms, sections, questions, prompts, outp
     rows = models.Item.objects.bulk_create(
         (
             models.Item(
-                study=study, section=sections[position], number=number, prompt=prompts[row["prompt"]], kind=row["kind"],
+                study=study,
+                section=sections[position],
+                number=number,
+                prompt=prompts[row["prompt"]],
+                kind=row["kind"],
                 content=content_of(prompts[row["prompt"]].pk, [outputs[key].pk for key in row["outputs"]], row["kind"]),
             )
             for (position, number), row in bundle.items.items()
         ),
         500,
-    )  # fmt: skip
+    )
     items = dict(zip(bundle.items, rows, strict=True))
     exposures = {
         (place, number): models.Exposure(item=items[place], output=outputs[key], number=number)
@@ -103,19 +113,23 @@ def _write_items(bundle: Bundle, study, arms, sections, questions, prompts, outp
     models.Exposure.objects.bulk_create(exposures.values(), 500)
     models.Expected.objects.bulk_create(
         models.Expected(
-            item=items[place], question=questions[place[0], each["question"]],
+            item=items[place],
+            question=questions[place[0], each["question"]],
             exposure=exposures[place, each["exposure"]] if each["exposure"] is not None else None,
             **{name: each[name] for name in EXPECTED_FIELDS},
         )
         for place, row in bundle.items.items()
         for each in row["expected"]
-    )  # fmt: skip
+    )
     batches = models.Batch.objects.bulk_create(
         models.Batch(
-            study=study, arm=arms[row["arm"]], origin=models.Batch.Origin.IMPORTED, **{name: row[name] for name in BATCH_FIELDS}
+            study=study,
+            arm=arms[row["arm"]],
+            origin=models.Batch.Origin.IMPORTED,
+            **{name: row[name] for name in BATCH_FIELDS},
         )
         for row in bundle.batches
-    )  # fmt: skip
+    )
     models.Placement.objects.bulk_create(
         (
             models.Placement(batch=batch, item=items[place], number=number)

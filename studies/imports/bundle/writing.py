@@ -88,20 +88,27 @@ def _items_of(study: Study) -> list[dict[str, Any]]:
         )
     return [
         {
-            "section": item.section.position, "prompt": item.prompt.key, **_columns(item, ITEM_FIELDS),
-            "outputs": exposures.get(item.pk, []), "expected": expected.get(item.pk, []),
+            "section": item.section.position,
+            "prompt": item.prompt.key,
+            **_columns(item, ITEM_FIELDS),
+            "outputs": exposures.get(item.pk, []),
+            "expected": expected.get(item.pk, []),
         }
-        for item in study.items.filter(pk__in=chosen).select_related("section", "prompt").order_by("section__position", "number")
-    ]  # fmt: skip
+        for item in study.items.filter(pk__in=chosen)
+        .select_related("section", "prompt")
+        .order_by("section__position", "number")
+    ]
 
 
 def _batches_of(study: Study) -> list[dict[str, Any]]:
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
     places: dict[int, list[list[int]]] = {}
     for batch, section, number in (
-        Placement.objects.filter(batch__in=ready_made.values("pk")).order_by("batch", "number")
-        .values_list("batch_id", "item__section__position", "item__number").iterator(2000)
-    ):  # fmt: skip
+        Placement.objects.filter(batch__in=ready_made.values("pk"))
+        .order_by("batch", "number")
+        .values_list("batch_id", "item__section__position", "item__number")
+        .iterator(2000)
+    ):
         places.setdefault(batch, []).append([section, number])
     return [
         {"arm": batch.arm.name, **_columns(batch, BATCH_FIELDS), "items": places.get(batch.pk, [])}

@@ -267,12 +267,16 @@ def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, 
             )
         text, is_empty = "", True
     return OutputCells(
-        name, where, text, image, is_empty,
+        name,
+        where,
+        text,
+        image,
+        is_empty,
         number_of(parts.get("sample"), columns.get("sample")),
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
-    )  # fmt: skip
+    )
 
 
 def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) -> BatchCells | None:

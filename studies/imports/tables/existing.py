@@ -73,9 +73,14 @@ def standing_of(study: Study, *, with_profiles: bool = True) -> Standing:
         rest = {name: value for name, value in attributes.items() if name != ORIGINAL}
         written = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
         state = PromptState(
-            len(found.prompts), digest(attributes.get(ORIGINAL, text)), digest(source), domain, language, media,
+            len(found.prompts),
+            digest(attributes.get(ORIGINAL, text)),
+            digest(source),
+            domain,
+            language,
+            media,
             digest(written),
-        )  # fmt: skip
+        )
         prompt_ids[pk] = state.index
         found.prompts[key] = state
         whole.update(repr((pk, key, state)).encode())
@@ -110,10 +115,15 @@ def _read_batches(study, found: Standing, whole) -> None:
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .order_by("batch__number", "number", "item__exposures__output__system__name", "item__exposures__output__sample")
         .values_list(
-            "batch__key", "batch__arm__name", "number", "item__section__position", "item__prompt__key",
-            "item__exposures__output__system__name", "item__exposures__output__sample",
+            "batch__key",
+            "batch__arm__name",
+            "number",
+            "item__section__position",
+            "item__prompt__key",
+            "item__exposures__output__system__name",
+            "item__exposures__output__sample",
         )
-    )  # fmt: skip
+    )
     for key, *line in rows.iterator(2000):
         lines.setdefault(key, []).append(line)
     found.batches = {key: batch_digest(rows) for key, rows in lines.items()}

@@ -101,9 +101,15 @@ def start(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None
     # Two confirmations at once give one job; one after a fault gives another.
     attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
     job = jobs.submit(
-        KIND, study=study, by=by, request_token=f"import-{upload.token}-{attempt}", upload=upload.token, is_confirmed=is_confirmed,
-        filename=upload.filename, sha256=upload.sha256,
-    )  # fmt: skip
+        KIND,
+        study=study,
+        by=by,
+        request_token=f"import-{upload.token}-{attempt}",
+        upload=upload.token,
+        is_confirmed=is_confirmed,
+        filename=upload.filename,
+        sha256=upload.sha256,
+    )
     upload.job, upload.fault = str(job.code), ""
     upload.save()
     return job

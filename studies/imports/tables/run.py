@@ -88,7 +88,7 @@ def import_file(
             write(plan)
             audit.record(
                 VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
-            )  # fmt: skip
+            )
             study.refresh_from_db()
             if study.preparation:
                 prepared = prepare(study, study.preparation, by=by)

@@ -70,16 +70,29 @@ def _replay(study: Study, journal) -> None:
 
 def _new_prompt(study, key, text, source, domain, language, media, attributes) -> Prompt:
     return Prompt(
-        study=study, key=key, text=text, source=source, domain=domain, language=language, media=media,
+        study=study,
+        key=key,
+        text=text,
+        source=source,
+        domain=domain,
+        language=language,
+        media=media,
         attributes=json.loads(attributes) if attributes else {},
-    )  # fmt: skip
+    )
 
 
 def _new_output(systems, prompts, system, prompt, sample, text, media, is_empty, kind, alt, language) -> Output:
     return Output(
-        system_id=systems[system], prompt_id=prompts[prompt], sample=sample, text=text, media=media, is_empty=is_empty,
-        format=kind, alt=alt, language=language,
-    )  # fmt: skip
+        system_id=systems[system],
+        prompt_id=prompts[prompt],
+        sample=sample,
+        text=text,
+        media=media,
+        is_empty=is_empty,
+        format=kind,
+        alt=alt,
+        language=language,
+    )
 
 
 def _change_prompts(study: Study, changes: dict[str, list]) -> None:
@@ -140,13 +153,14 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[s
         content = [
             [
                 items.of(
-                    sections[place.section], prompts[place.prompt],
+                    sections[place.section],
+                    prompts[place.prompt],
                     [outputs[system, place.prompt, sample] for system, sample in sorted(place.outputs.items())],
                 )
                 for place in batch.ordered()
             ]
             for batch in chunk
-        ]  # fmt: skip
+        ]
         items.write()
         fresh = []
         for batch in chunk:
@@ -154,10 +168,14 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[s
                 continue
             fresh.append(
                 Batch(
-                    study=study, arm_id=arms[batch.arm], number=following, wanted=study.annotators_per_batch,
-                    origin=Batch.Origin.IMPORTED, key=batch.key,
+                    study=study,
+                    arm_id=arms[batch.arm],
+                    number=following,
+                    wanted=study.annotators_per_batch,
+                    origin=Batch.Origin.IMPORTED,
+                    key=batch.key,
                 )
-            )  # fmt: skip
+            )
             following += 1
         moved = [there[batch.key] for batch in chunk if batch.key in there]
         for row in moved:
@@ -194,9 +212,7 @@ class _Items:
             return Item(pk=known)
         if known is None:
             self.last[section.pk] = number = self.last.get(section.pk, 0) + 1
-            known = Item(
-                study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content
-            )  # fmt: skip
+            known = Item(study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content)
             self.ids[section.pk, content] = known
             self.waiting.append((known, outputs))
         return known

@@ -160,9 +160,11 @@ class Protocol:
             return f"no batch shows {' or '.join(missing)}: check the systems of the arms, the prompts that have outputs, and the target"
         pair = frozenset((contrast.x_id, contrast.y_id))
         side_by_side = {
-            "item": lambda: any(pair <= item for item in shown.items), "pair": lambda: pair in shown.items,
-            "batch": lambda: any(pair <= batch for batch in shown.batches), "": lambda: True,
-        }  # fmt: skip
+            "item": lambda: any(pair <= item for item in shown.items),
+            "pair": lambda: pair in shown.items,
+            "batch": lambda: any(pair <= batch for batch in shown.batches),
+            "": lambda: True,
+        }
         if not side_by_side[self.together_in]():
             return (
                 f"this protocol compares outputs that one annotator sees together, and no batch shows {contrast.x} with {contrast.y}: give "

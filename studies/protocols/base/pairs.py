@@ -77,9 +77,10 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
     there = {frozenset(pair) for pair in pairs}
     ends = [pk for pk in systems if references[pk] in ENDS]
     return pairs + [
-        pair for pair in combinations(systems, 2)
+        pair
+        for pair in combinations(systems, 2)
         if set(pair) & set(ends) and frozenset(pair) in planned and frozenset(pair) not in there
-    ]  # fmt: skip
+    ]
 
 
 def drawn_pairs(pairs: Sequence[Pair], m: int, pool: Pool, rng: Random, *, is_once: bool = False) -> list[DrawnItem]:

@@ -47,7 +47,7 @@ class MarksSettings(forms.Form):
     )
     explanation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What counts as an error here. Markdown."
-    )  # fmt: skip
+    )
 
     def clean_categories(self):
         return self._read("categories", read_categories)
@@ -169,8 +169,10 @@ class Marks(Protocol):
         if SCORE not in questions:
             yield Problem(
                 f"No question “{SCORE}” judges the whole: two outputs with the same marks cannot be told apart.",
-                "questions", False, "no_score",
-            )  # fmt: skip
+                "questions",
+                False,
+                "no_score",
+            )
         elif (questions[SCORE].scale or {}).get("kind") not in ("continuous", "likert"):
             yield Problem(f"Question {SCORE} must be asked between two ends or on points.", "questions")
         if any(question.x_id for question in questions.values()):
@@ -182,8 +184,9 @@ class Marks(Protocol):
             what = "media" if first.media else f"format “{first.format}”"
             yield Problem(
                 f"{wrong.count()} outputs are Markdown, dialogues or images: errors are marked in sentences of plain text. The first: "
-                f"{first.system.name} for prompt {first.prompt.key}, {what}.", "outputs",
-            )  # fmt: skip
+                f"{first.system.name} for prompt {first.prompt.key}, {what}.",
+                "outputs",
+            )
 
     def fields_asked(self, section, shown):
         return section.asked * sum(shown)
@@ -213,9 +216,13 @@ class Marks(Protocol):
                 asks |= question_asks(page, question, item, label, exposure)
                 continue
             about = {
-                "question_id": question.id, "item_id": item.id, "exposure_id": exposure, "label": label, "position": item.position,
+                "question_id": question.id,
+                "item_id": item.id,
+                "exposure_id": exposure,
+                "label": label,
+                "position": item.position,
                 "help": question.help,
-            }  # fmt: skip
+            }
             words = f"There is no error in this {settings['noun']}"
             none = NoErrors(required=False, option=Option("1", words))
             asks[page.slot(question, item, label, part=0)] = Ask(none, text=question.text, **about)

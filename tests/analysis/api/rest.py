@@ -64,9 +64,17 @@ def closed_study(owner, people=2, **options) -> Study:
 
 def analysis_of(study, **parameters) -> AnalysisRun:
     run = AnalysisRun.objects.create(
-        study=study, number=study.analyses.count() + 1, parameters=parameters, responses_n=1, responses_sha256="0" * 64,
-        design_sha256s=[], code_version="1", seed="1", result={"estimate": 0.5}, result_sha256="1" * 64,
-    )  # fmt: skip
+        study=study,
+        number=study.analyses.count() + 1,
+        parameters=parameters,
+        responses_n=1,
+        responses_sha256="0" * 64,
+        design_sha256s=[],
+        code_version="1",
+        seed="1",
+        result={"estimate": 0.5},
+        result_sha256="1" * 64,
+    )
     Figure.objects.create(run=run, name="forest", svg="<svg/>", pdf=b"%PDF")
     return run
 

@@ -153,10 +153,18 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
     published = json.loads(Api().get("schema/").content)["paths"]
     declared = {(method.upper(), path) for path, methods in published.items() for method in methods}
     in_table = {
-        (method, "/api/v1/" + re.sub(r"\{[sd]\}", "{code}", path).replace("{j}", "{job}").replace("{p}", "{job}").replace("/1/", "/{number}/").replace("{x}", "{number}"))
+        (
+            method,
+            "/api/v1/"
+            + re.sub(r"\{[sd]\}", "{code}", path)
+            .replace("{j}", "{job}")
+            .replace("{p}", "{job}")
+            .replace("/1/", "/{number}/")
+            .replace("{x}", "{number}"),
+        )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")
-    }  # fmt: skip
+    }
     assert declared == in_table
     assert len(published) > 20
     methods = {

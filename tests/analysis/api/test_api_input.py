@@ -139,8 +139,23 @@ def test_a_bad_parameter_is_refused_and_named(draft, query):
 
 
 def test_a_parameter_that_is_none_is_refused_on_every_path(draft):
-    for path in ("", "systems/", "prompts/", "outputs/", "batches/", "assignments/", "exclusions/", "analyses/", "jobs/", "design/",
-                 "progress/", "archive/", "exports/responses.csv", "exports/assignments.jsonl", "exports/codebook.json"):  # fmt: skip
+    for path in (
+        "",
+        "systems/",
+        "prompts/",
+        "outputs/",
+        "batches/",
+        "assignments/",
+        "exclusions/",
+        "analyses/",
+        "jobs/",
+        "design/",
+        "progress/",
+        "archive/",
+        "exports/responses.csv",
+        "exports/assignments.jsonl",
+        "exports/codebook.json",
+    ):
         answer = draft.api.get(f"studies/{draft.code}/{path}?study__owner__password=x")
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "study__owner__password"), path
     assert draft.api.get("studies/?owner__password=x").status_code == 400
@@ -215,8 +230,15 @@ rows = st.dictionaries(names, values, max_size=6) | values
 def test_no_body_whatsoever_makes_an_error_of_ours(draft, body):
     sent = json.dumps(body)
     if len(sent) < 5000:
-        for method, path in (("POST", "systems/"), ("POST", "prompts/"), ("POST", "outputs/"), ("PATCH", ""), ("POST", "exclusions/"),
-                             ("POST", "analyses/"), ("POST", "exports/")):  # fmt: skip
+        for method, path in (
+            ("POST", "systems/"),
+            ("POST", "prompts/"),
+            ("POST", "outputs/"),
+            ("PATCH", ""),
+            ("POST", "exclusions/"),
+            ("POST", "analyses/"),
+            ("POST", "exports/"),
+        ):
             answer = draft.api.send(method, f"studies/{draft.code}/{path}", sent.encode())
             assert answer.status_code in (200, 201, 202, 400, 409, 429), (path, sent)
 

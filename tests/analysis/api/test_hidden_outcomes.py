@@ -14,8 +14,13 @@ pytestmark = pytest.mark.django_db
 # Hidden while it collects
 
 OUTCOMES = (
-    "responses/", "exports/responses.csv", "exports/responses.jsonl", "exports/responses.csv.sha256", "archive/", "analyses/1/",
-)  # fmt: skip
+    "responses/",
+    "exports/responses.csv",
+    "exports/responses.jsonl",
+    "exports/responses.csv.sha256",
+    "archive/",
+    "analyses/1/",
+)
 
 
 def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblinded_or_closed(owner):

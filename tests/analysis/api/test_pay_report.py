@@ -35,8 +35,9 @@ def test_the_report_names_people_by_pseudonyms(recruitment):
     base = f"/api/v1/studies/{study.code}"
     rows = client.get(f"{base}/payments/").json()["results"]
     assert [(row["assignment"], row["kind"], row["amount"], row["state"]) for row in rows] == [
-        (assignment_name(done.code), "base", "2.50", "due"), (assignment_name(done.code), "bonus", "1.20", "due"),
-    ]  # fmt: skip
+        (assignment_name(done.code), "base", "2.50", "due"),
+        (assignment_name(done.code), "bonus", "1.20", "due"),
+    ]
     file = b"".join(client.get(f"{base}/payments.csv").streaming_content).decode()
     head, first, second = file.splitlines()
     assert (

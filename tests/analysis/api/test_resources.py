@@ -230,8 +230,14 @@ def test_people_are_left_out_and_taken_back_over_rest(owner):
         2,
         "assignments",
     )
-    for body in ({}, {"assignments": names}, {"assignments": names, "reason": "dull"}, {"assignments": [], "reason": "technical"},
-                 {"assignments": "x", "reason": "technical"}, {"assignments": names, "reason": "technical", "reopen": "yes"}):  # fmt: skip
+    for body in (
+        {},
+        {"assignments": names},
+        {"assignments": names, "reason": "dull"},
+        {"assignments": [], "reason": "technical"},
+        {"assignments": "x", "reason": "technical"},
+        {"assignments": names, "reason": "technical", "reopen": "yes"},
+    ):
         assert api.post(path, body).status_code == 400, body
     assert (
         api.post(path, {"assignments": names, "reason": "other"}).status_code == 409

@@ -25,9 +25,13 @@ from tests.players import submitted
 pytestmark = pytest.mark.django_db
 CONDITIONS = ("none", "instructions")
 KINDS = (
-    ("explanations", "union"), ("explanations", "intersection"), ("explanations", "both_counted"), ("explanations", "third"),
-    ("rejections", "union"), ("rejections", "third"),
-)  # fmt: skip
+    ("explanations", "union"),
+    ("explanations", "intersection"),
+    ("explanations", "both_counted"),
+    ("explanations", "third"),
+    ("rejections", "union"),
+    ("rejections", "third"),
+)
 PEOPLE, RESAMPLES = 24, 9999
 COUNTED = ("Form", "Content", "Machine capabilities")
 

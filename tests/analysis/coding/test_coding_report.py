@@ -93,8 +93,9 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     code_all(sample, coders[1], lambda i: ["vague"] if i == items[0] else [])
     samples = read_samples(study, ["live"])
     assert refused_work(samples) == {
-        items[0].assignment_id: "reviewed: Copied, Vague", items[1].assignment_id: "reviewed: Mismatch",
-    }  # fmt: skip
+        items[0].assignment_id: "reviewed: Copied, Vague",
+        items[1].assignment_id: "reviewed: Mismatch",
+    }
     assert len(reviewed(samples)) == 8
     found = tables(made(study))
     rows = {row["label"]: row for row in found["coding_agreement_1"]["rows"]}

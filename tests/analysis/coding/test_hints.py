@@ -10,13 +10,21 @@ pytestmark = pytest.mark.django_db
 TEXT = "Once upon a time there was a king who had three daughters and a very old horse in the yard."
 
 
-@pytest.mark.parametrize("said, others, found", [
-    ("there was a king who had three daughters and", {}, ("copied",)),
-    ("There was a KING, who had three daughters: and", {}, ("copied",)),
-    ("there was a king who had three daughters and that is why I think a person wrote it", {}, ()),
-    ("good", {}, ("short",)), ("very good!", {}, ("short",)), ("n/a", {}, ("short",)), ("it ends well", {}, ()),
-    ("it ends well", {"it ends well": 2}, ("duplicate",)), ("it ends well", {"it ends well": 1}, ()), ("", {}, ("short",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said, others, found",
+    [
+        ("there was a king who had three daughters and", {}, ("copied",)),
+        ("There was a KING, who had three daughters: and", {}, ("copied",)),
+        ("there was a king who had three daughters and that is why I think a person wrote it", {}, ()),
+        ("good", {}, ("short",)),
+        ("very good!", {}, ("short",)),
+        ("n/a", {}, ("short",)),
+        ("it ends well", {}, ()),
+        ("it ends well", {"it ends well": 2}, ("duplicate",)),
+        ("it ends well", {"it ends well": 1}, ()),
+        ("", {}, ("short",)),
+    ],
+)
 def test_what_a_program_notices(said, others, found):
     assert hints_of(said, [TEXT], others) == found
 

@@ -37,11 +37,16 @@ def test_practice_and_people_who_left_are_not_sampled(study, coders):
     assert {r.question.section.purpose for r in explanations(study, "live")} == {"live"}
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda s, c: sample_of(s, c[:1]), "two different coders"), (lambda s, c: sample_of(s, [c[0], c[0]]), "two different"),
-    (lambda s, c: sample_of(s, c, rule="third"), "three different"), (lambda s, c: sample_of(s, [c[0], user("sven")]), "sven is no coder"),
-    (lambda s, c: sample_of(s, c, origin="robot"), "has written"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda s, c: sample_of(s, c[:1]), "two different coders"),
+        (lambda s, c: sample_of(s, [c[0], c[0]]), "two different"),
+        (lambda s, c: sample_of(s, c, rule="third"), "three different"),
+        (lambda s, c: sample_of(s, [c[0], user("sven")]), "sven is no coder"),
+        (lambda s, c: sample_of(s, c, origin="robot"), "has written"),
+    ],
+)
 def test_what_cannot_be_sampled_is_refused_with_words(study, coders, change, words):
     with pytest.raises(NotNow, match=words):
         change(study, coders)
@@ -59,12 +64,18 @@ def test_a_codebook_is_read_from_lines_and_written_back():
     assert Codebook.from_json(REJECTIONS.as_json()) == REJECTIONS
 
 
-@pytest.mark.parametrize("lines, left_out, words", [
-    (["Form | grammar"], [], "Line 1: write category"), (["Form | Bad key | Grammar"], [], "Line 1: the key"),
-    (["Form | a | A", "Form | a | B"], [], "Line 2: the key “a” stands twice"), ([], [], "at least one label"),
-    (["Form | a | A"], ["Null"], "No label is in the category “Null”"), (["Form | a | A"], ["Form"], "must count"),
-    ([f"Form | a{n} | A" for n in range(61)], [], "at most 60"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lines, left_out, words",
+    [
+        (["Form | grammar"], [], "Line 1: write category"),
+        (["Form | Bad key | Grammar"], [], "Line 1: the key"),
+        (["Form | a | A", "Form | a | B"], [], "Line 2: the key “a” stands twice"),
+        ([], [], "at least one label"),
+        (["Form | a | A"], ["Null"], "No label is in the category “Null”"),
+        (["Form | a | A"], ["Form"], "must count"),
+        ([f"Form | a{n} | A" for n in range(61)], [], "at most 60"),
+    ],
+)
 def test_what_is_no_codebook_is_refused_with_its_line(lines, left_out, words):
     with pytest.raises(CodebookRefused, match=words):
         read_lines(lines, left_out)

@@ -127,9 +127,13 @@ def test_a_researcher_draws_a_sample_on_a_page(study, coders):
     page = client.post(address, data, follow=True).content.decode()
     assert "Sample 1 is drawn: 4 items" in page and "carl" in page and "Writer intent" in page
     for change, words in (
-        ({"second": coders[0].pk}, "two different coders"), ({"codebook": "Form"}, "Line 1"), ({"per_arm": "0"}, "greater than"),
-        ({"rule": "third"}, "chosen with the rule"), ({"kind": "other"}, "valid choice"), ({"left_out": "Other"}, "No label is in"),
-    ):  # fmt: skip
+        ({"second": coders[0].pk}, "two different coders"),
+        ({"codebook": "Form"}, "Line 1"),
+        ({"per_arm": "0"}, "greater than"),
+        ({"rule": "third"}, "chosen with the rule"),
+        ({"kind": "other"}, "valid choice"),
+        ({"left_out": "Other"}, "No label is in"),
+    ):
         refused = client.post(address, data | change)
         assert refused.status_code == 422 and words in refused.content.decode(), words
     assert CodingSample.objects.count() == 1

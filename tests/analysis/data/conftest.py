@@ -13,8 +13,14 @@ from tests.builders import user
 def study(db):
     study = closed_study(user("owner"), 3)
     sample = CodingSample.objects.create(
-        study=study, number=1, kind="explanations", rule="union", codebook=EXPLANATIONS.as_json(), per_arm=1, origin="live"
-    )  # fmt: skip
+        study=study,
+        number=1,
+        kind="explanations",
+        rule="union",
+        codebook=EXPLANATIONS.as_json(),
+        per_arm=1,
+        origin="live",
+    )
     CodingSeat.objects.create(sample=sample, number=1, user=user("coder"))
     written = Response.objects.filter(assignment__study=study).exclude(text="").order_by("pk").first()
     item = CodingItem.objects.create(sample=sample, number=1, assignment=written.assignment, response=written)

@@ -57,8 +57,10 @@ def rows_of(study, **options) -> list[dict]:
 def test_every_coding_is_a_row_and_coders_are_seats(study):
     rows = rows_of(study)
     assert [(r["item"], r["coder"], r["revision"], r["is_current"], r["labels"], r["is_none"]) for r in rows[:3]] == [
-        (1, 1, 1, False, f"{FIRST};{SECOND}", False), (1, 1, 2, True, SECOND, False), (1, 2, 1, True, None, True),
-    ]  # fmt: skip
+        (1, 1, 1, False, f"{FIRST};{SECOND}", False),
+        (1, 1, 2, True, SECOND, False),
+        (1, 2, 1, True, None, True),
+    ]
     assert len(rows) == 7 and {row["condition"] for row in rows} <= {"none", "examples"}
     text = b"".join(csv_blocks("codings", Selection(study))).decode()
     assert "carl" not in text + json.dumps(rows) and "rambled" not in text and "w0" not in text

@@ -67,8 +67,10 @@ def test_every_stored_answer_comes_back_as_it_was_stored(study):
         assert row["value"] == (None if response.value is None else float(response.value))
         assert (row["text"], row["choice"]) == (response.text or None, response.choice or None)
         assert (row["question"], row["label"], row["position"]) == (
-            response.question.key, response.label or None, response.position,
-        )  # fmt: skip
+            response.question.key,
+            response.label or None,
+            response.position,
+        )
         assert row["system"] == (response.exposure and response.exposure.output.system.name)
         assert row["batch"] == response.assignment.batch.number
         assert row["annotator"] == pseudonym(study, response.assignment.annotator.code)
@@ -131,9 +133,13 @@ def test_a_full_study_has_an_assignment_without_a_batch(study):
     from django.utils import timezone
 
     Assignment.objects.create(
-        study=study, annotator=Annotator.objects.create(pool="p", external_id="late"), origin="live", design=study.designs.get(),
-        released_at=timezone.now(), released_reason="full",
-    )  # fmt: skip
+        study=study,
+        annotator=Annotator.objects.create(pool="p", external_id="late"),
+        origin="live",
+        design=study.designs.get(),
+        released_at=timezone.now(),
+        released_reason="full",
+    )
     rows = json_rows(export("assignments", "jsonl", Selection(study)))
     assert (rows[-1]["batch"], rows[-1]["arm"], rows[-1]["released_reason"]) == (None, None, "full")
 

@@ -51,7 +51,7 @@ def test_a_study_that_wants_no_replacement_gets_none():
 def test_a_rule_that_looks_at_outcomes_replaces_nobody():
     study = builders.spa_study(
         builders.user(), with_surveys=False, rules=[("incoherent", {"tau": 1.1})], target_n=4, target_kind="kept"
-    )  # fmt: skip
+    )
     answer(study, 2, percent=lambda person, x, y: 90)
     assert replacing.left_out(study) == set()
 

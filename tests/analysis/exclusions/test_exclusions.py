@@ -78,9 +78,11 @@ def test_one_pair_above_tau_is_enough_and_the_evidence_names_it():
 
 def test_an_answer_to_a_named_question_decides():
     rows = [
-        {"assignment": 1, "question": "english", "choice": "native"}, {"assignment": 2, "question": "english", "choice": "learnt"},
-        {"assignment": 3, "question": "english", "choice": "", "is_erased": True}, {"assignment": 4, "question": "other", "choice": "native"},
-    ]  # fmt: skip
+        {"assignment": 1, "question": "english", "choice": "native"},
+        {"assignment": 2, "question": "english", "choice": "learnt"},
+        {"assignment": 3, "question": "english", "choice": "", "is_erased": True},
+        {"assignment": 4, "question": "other", "choice": "native"},
+    ]
     material = Material(responses(*rows), assignments({}, {}, {}, {}))
     assert states("not_native", material, question="english", options=["native"]) == {
         1: PASS,
@@ -155,9 +157,12 @@ def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
     story = "Once upon a time there was a king who had three daughters and no gold at all."
     rows = [
         {"assignment": 1, "text": "once upon a time, there was a KING who had three daughters"},
-        {"assignment": 2, "text": "I think it copies fairy tales: once upon a time there was a king who had three, is what they all say in the end"},
+        {
+            "assignment": 2,
+            "text": "I think it copies fairy tales: once upon a time there was a king who had three, is what they all say in the end",
+        },
         {"assignment": 3, "text": "once upon a time"},
-    ]  # fmt: skip
+    ]
     material = Material(responses(*rows), assignments({}, {}, {}, {}), shown=lambda: {1: [story]})
     assert states("copied_text", material) == {1: FAIL, 2: PASS, 3: PASS, 4: UNKNOWN}
 
@@ -243,15 +248,27 @@ def test_settings_are_checked_by_their_forms():
     [
         ("not_native", {"question": "fluent", "options": ["yes"]}, []),
         ("answered", {"question": "fluent", "options": ["yes", "no"]}, []),
-        ("not_native", {"question": "fluent", "options": ["['yes']"]}, ["not native", "“fluent”", "“['yes']”", "yes, no"]),
+        (
+            "not_native",
+            {"question": "fluent", "options": ["['yes']"]},
+            ["not native", "“fluent”", "“['yes']”", "yes, no"],
+        ),
         ("answered", {"question": "fluent", "options": ["yes", "maybe"]}, ["answered", "the key “maybe”", "yes, no"]),
-        ("answered", {"question": "english", "options": ["yes"]}, ["answered", "no question with the key “english”", "fluent"]),
-        ("answered", {"question": "comment", "options": ["yes"]}, ["answered", "“comment” has no answers to choose from"]),
+        (
+            "answered",
+            {"question": "english", "options": ["yes"]},
+            ["answered", "no question with the key “english”", "fluent"],
+        ),
+        (
+            "answered",
+            {"question": "comment", "options": ["yes"]},
+            ["answered", "“comment” has no answers to choose from"],
+        ),
         ("not_native", {}, ["not native", "Question: ", "required"]),
         ("too_fast", {"words_per_minute": 1}, ["too fast", "words per minute", "100"]),
         ("gone", {}, ["“gone” is not installed"]),
     ],
-)  # fmt: skip
+)
 def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings, said):
     from studies.services import lifecycle
     from tests import builders

@@ -91,9 +91,12 @@ def test_each_rule_takes_from_those_whom_the_rules_above_left(study):
     )
     sums = stated[("alpha", "beta")] + stated[("beta", "alpha")]
     finds = {
-        "manual": rows.index[rows["exclusion"] != ""], "late": rows.index[rows["is_late"] == 1], "incoherent": sums.index[sums > 110],
-        "repeated": [], "unverified": rows.index,
-    }  # fmt: skip
+        "manual": rows.index[rows["exclusion"] != ""],
+        "late": rows.index[rows["is_late"] == 1],
+        "incoherent": sums.index[sums > 110],
+        "repeated": [],
+        "unverified": rows.index,
+    }
     found = {rule: set(names) & set(rows.index) for rule, names in finds.items()}
     assert [len(found[rule]) for rule in ("manual", "late")] == [3, 1] and found["incoherent"] & found["manual"]
     left = rows
@@ -129,8 +132,9 @@ def test_what_arms_lost(study):
         gone = people[is_lost.reindex(people.index)].groupby("arm").size().reindex(n.index, fill_value=0)
         mine = {
             (e["analysis"].partition(".")[2], e["settings"].get("condition")): e
-            for e in block["estimates"] if e["settings"]["lost"] == reason
-        }  # fmt: skip
+            for e in block["estimates"]
+            if e["settings"]["lost"] == reason
+        }
         for arm in n.index:
             share = mine["share", arm]
             assert (share["n"], share["detail"]["successes"], share["estimate"]) == (

@@ -23,12 +23,19 @@ def answer(study, n, percent=lambda person, x, y: 50, rating=lambda person, syst
     )
     made = Assignment.objects.bulk_create(
         Assignment(
-            study=study, batch=batches[k % len(batches)], annotator=people[k], design=design, **{
-                "started_at": now - timedelta(seconds=seconds), "submitted_at": now, "ordinal": 1, **columns,
+            study=study,
+            batch=batches[k % len(batches)],
+            annotator=people[k],
+            design=design,
+            **{
+                "started_at": now - timedelta(seconds=seconds),
+                "submitted_at": now,
+                "ordinal": 1,
+                **columns,
             },
         )
         for k in range(n)
-    )  # fmt: skip
+    )
     questions = list(Question.objects.filter(section__study=study).select_related("section", "x", "y"))
     exposures = {}
     placed = Placement.objects.filter(batch__in=batches).order_by("batch", "number", "item__exposures__number")
@@ -53,9 +60,14 @@ def answer(study, n, percent=lambda person, x, y: 50, rating=lambda person, syst
                         letter = label_of(number)
                         rows.append(
                             Response(
-                                value=value, slot=f"{slot}.i1.{letter}", item_id=first[0], exposure_id=exposure, label=letter,
-                                position=1, **common,
+                                value=value,
+                                slot=f"{slot}.i1.{letter}",
+                                item_id=first[0],
+                                exposure_id=exposure,
+                                label=letter,
+                                position=1,
+                                **common,
                             )
-                        )  # fmt: skip
+                        )
     Response.objects.bulk_create(rows, batch_size=500)
     return made

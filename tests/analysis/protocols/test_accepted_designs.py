@@ -209,12 +209,16 @@ def checked_estimate(study, planned):
     # what stands behind it are checks.
     blocks = [
         [
-            estimate for estimate in block["estimates"]
-            if (about := estimate["settings"].get("contrast")) and about["is_planned"]
-            and estimate["settings"].get("key", planned.estimand) == (planned.estimand or estimate["settings"].get("key", ""))
+            estimate
+            for estimate in block["estimates"]
+            if (about := estimate["settings"].get("contrast"))
+            and about["is_planned"]
+            and estimate["settings"].get("key", planned.estimand)
+            == (planned.estimand or estimate["settings"].get("key", ""))
         ]
-        for block in report["blocks"] if block["mode"] == "recommended"
-    ]  # fmt: skip
+        for block in report["blocks"]
+        if block["mode"] == "recommended"
+    ]
     estimates = next(filter(None, blocks), [])
     assert estimates and all(estimate["estimate"] is not None for estimate in estimates), (study.title, estimates)
     assert report["conclusions"], study.title

@@ -79,8 +79,12 @@ def test_third_labels_do_not_make_people_agree(study):
 def labelled():
     """Mostly three labels an item, in some more, and ties among them; somebody leaves one person out."""
     study = choice_study(
-        prompts=48, m=6, target_n=27, annotators_per_batch=3, settings={"strategy": "any", "stopping": "none", "allows_tie": True, "delta": DELTA}
-    )  # fmt: skip
+        prompts=48,
+        m=6,
+        target_n=27,
+        annotators_per_batch=3,
+        settings={"strategy": "any", "stopping": "none", "allows_tie": True, "delta": DELTA},
+    )
     rng = random.Random(8)
     for n in range(27):
         made = choosing(study, f"p{n}", lambda item: rng.choice(["beta"] * 13 + ["alpha"] * 7 + [TIE]))
@@ -126,8 +130,10 @@ def test_what_each_strategy_would_have_paid(labelled):
     assert {"one worker", "max three workers", "3 workers"} == set(told)
     found = {
         (e["settings"]["system"], e["settings"]["reading"]): e
-        for b in report["blocks"] if b["name"] == "choice.replay" for e in b["estimates"]
-    }  # fmt: skip
+        for b in report["blocks"]
+        if b["name"] == "choice.replay"
+        for e in b["estimates"]
+    }
     # On the same items: with seven labels or five there are too few, and all the others have three.
     items = [mine for mine in labels if len(mine) >= 3]
     assert len(items) < len(labels)

@@ -63,9 +63,14 @@ class Silent(ProtocolAnalysis):
                 context.rows["chosen_system"].isin([compared.x, compared.y]) & context.rows["is_kept"].astype(bool)
             ]
             share = clustered_mean(
-                (rows["chosen_system"] == compared.x).to_numpy(float), rows["annotator"].to_numpy(object), null=0.5, level=context.level,
-                bounds=(0, 1), analysis="pick.share", estimand="share of choices for x",
-            )  # fmt: skip
+                (rows["chosen_system"] == compared.x).to_numpy(float),
+                rows["annotator"].to_numpy(object),
+                null=0.5,
+                level=context.level,
+                bounds=(0, 1),
+                analysis="pick.share",
+                estimand="share of choices for x",
+            )
             found.append(compared.named(share, "share"))
         return tuple(found)
 
@@ -89,9 +94,14 @@ class Judging(Silent):
 def wording(one):
     x, y = (contrast_of(one)[name] for name in "xy")
     return Wording(
-        more=f"{x} was picked rather than {y}.", less=f"{y} was picked rather than {x}.", same=f"{x} and {y} were picked alike",
-        open=f"It remains open whether {x} or {y} is picked.", before=f"The share of {x} is", symbol=f"share of {x}", kind="percent",
-    )  # fmt: skip
+        more=f"{x} was picked rather than {y}.",
+        less=f"{y} was picked rather than {x}.",
+        same=f"{x} and {y} were picked alike",
+        open=f"It remains open whether {x} or {y} is picked.",
+        before=f"The share of {x} is",
+        symbol=f"share of {x}",
+        kind="percent",
+    )
 
 
 class Telling(Judging):

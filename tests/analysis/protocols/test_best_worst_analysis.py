@@ -35,11 +35,17 @@ def rows_of(section, people, *, kept=lambda person: True):
             for question, chosen in (("best", best), ("worst", worst)):
                 rows.append(
                     {
-                        "assignment": person, "annotator": f"a{person}", "section": section.position, "question": question,
-                        "item": f"s1.{number}", "prompt": f"p{number % 5}", "chosen_system": chosen, "is_kept": True,
+                        "assignment": person,
+                        "annotator": f"a{person}",
+                        "section": section.position,
+                        "question": question,
+                        "item": f"s1.{number}",
+                        "prompt": f"p{number % 5}",
+                        "chosen_system": chosen,
+                        "is_kept": True,
                         "is_kept_paper": kept(person),
                     }
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows), Claims(pd.DataFrame(), tuple(items))
 
 

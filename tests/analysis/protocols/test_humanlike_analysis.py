@@ -26,14 +26,24 @@ def rows_of(study, arm, ratings, texts, is_machine, section, first=0):
     (machine,) = [system.name for system in arm.systems.all() if not system.is_human]
     return [
         {
-            "assignment": first + person, "annotator": f"a{first + person:05}", "section": section.position, "question": "source",
-            "arm": arm.name, "condition": arm.condition, "domain": arm.domain, "position": place + 1, "sample": 0,
-            "system": machine if is_machine[text] else "human", "prompt": f"{arm.domain}{text}", "value": (rating - 1) / 3,
-            "is_kept": True, "is_kept_paper": True,
+            "assignment": first + person,
+            "annotator": f"a{first + person:05}",
+            "section": section.position,
+            "question": "source",
+            "arm": arm.name,
+            "condition": arm.condition,
+            "domain": arm.domain,
+            "position": place + 1,
+            "sample": 0,
+            "system": machine if is_machine[text] else "human",
+            "prompt": f"{arm.domain}{text}",
+            "value": (rating - 1) / 3,
+            "is_kept": True,
+            "is_kept_paper": True,
         }
         for person, (mine, read) in enumerate(zip(ratings, texts, strict=True))
         for place, (rating, text) in enumerate(zip(mine, read, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def made(study, truths, n=130, each=5, seed=0):
@@ -132,8 +142,11 @@ def test_each_section_has_families_and_tables_of_its_own():
 def test_known_sensitivity_and_leaning_come_out():
     study = humanlike_draft(machines=("gpt2", "gpt3"), domains=("news", "stories"))
     truths = {
-        "news gpt2 none": (1.0, 0.0), "stories gpt2 none": (1.0, 0.0), "news gpt3 none": (0.0, 0.5), "stories gpt3 none": (0.0, 0.5),
-    }  # fmt: skip
+        "news gpt2 none": (1.0, 0.0),
+        "stories gpt2 none": (1.0, 0.0),
+        "news gpt3 none": (0.0, 0.5),
+        "stories gpt3 none": (0.0, 0.5),
+    }
     frame, sections = made(study, truths, n=200)
     rows = {(r["model"], r["domain"]): r for r in table(analysed("humanlike", frame, sections), "detection")["rows"]}
     old, new = rows["gpt2", "all"], rows["gpt3", "all"]
@@ -272,9 +285,10 @@ def test_everybody_of_one_mind_is_no_error():
     study = humanlike_draft(conditions=("none", "examples"), domains=("news",))
     section = live(study)
     rows = [
-        row for n, arm in enumerate(("news gpt3 none", "news gpt3 examples"))
+        row
+        for n, arm in enumerate(("news gpt3 none", "news gpt3 examples"))
         for row in rows_of(study, arm, [[1, 1]] * 8, [[0, 1]] * 8, [False, True], section, 100 * n)
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows)
     row = table(analysed("humanlike", frame, [section]), "detection")["rows"][0]
     assert row["reason"] and row["accuracy"] == 0.5

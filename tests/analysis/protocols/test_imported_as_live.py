@@ -47,11 +47,20 @@ def as_file(study, path):
     given = Response.objects.filter(assignment__study=study).select_related("question__section", "item__prompt")
     for one in given.order_by(*order):
         row = {
-            "annotator": f"w{one.assignment_id}", "section": one.question.section.position, "question": one.question.key,
-            "prompt_key": one.item.prompt.key if one.item else "", "system": systems.get(one.exposure_id, ""),
-            "value": "" if one.value is None else one.value, "chosen": systems.get(one.chosen_id, ""), "choice": one.choice,
-            "text": one.text, "skip_reason": one.skip_reason, "part": one.part, "position": one.position, "time": one.received_at.isoformat(),
-        }  # fmt: skip
+            "annotator": f"w{one.assignment_id}",
+            "section": one.question.section.position,
+            "question": one.question.key,
+            "prompt_key": one.item.prompt.key if one.item else "",
+            "system": systems.get(one.exposure_id, ""),
+            "value": "" if one.value is None else one.value,
+            "chosen": systems.get(one.chosen_id, ""),
+            "choice": one.choice,
+            "text": one.text,
+            "skip_reason": one.skip_reason,
+            "part": one.part,
+            "position": one.position,
+            "time": one.received_at.isoformat(),
+        }
         if one.question.section.protocol == "ranking":
             row |= {
                 "value": one.text,
@@ -78,9 +87,18 @@ def numbers(report):
                     continue
                 about = first["settings"]
                 key = (
-                    block["name"], block["title"], block["mode"], one["analysis"], one["estimand"], about.get("system"), about.get("section"),
-                    about.get("measure"), about.get("sort"), (about.get("contrast") or {}).get("key"), about.get("m"),
-                )  # fmt: skip
+                    block["name"],
+                    block["title"],
+                    block["mode"],
+                    one["analysis"],
+                    one["estimand"],
+                    about.get("system"),
+                    about.get("section"),
+                    about.get("measure"),
+                    about.get("sort"),
+                    (about.get("contrast") or {}).get("key"),
+                    about.get("m"),
+                )
                 assert key not in found, key
                 told = (
                     one["estimate"],

@@ -31,9 +31,16 @@ def frame_of(section, judged):
     rows = []
     for (person, prompt, system), (marks, score) in judged.items():
         base = {
-            "assignment": person, "annotator": f"a{person}", "section": section.position, "item": f"s1.{prompt}", "prompt": f"p{prompt:03}",
-            "system": system, "sample": 0, "is_kept": True, "is_kept_paper": person != 9,
-        }  # fmt: skip
+            "assignment": person,
+            "annotator": f"a{person}",
+            "section": section.position,
+            "item": f"s1.{prompt}",
+            "prompt": f"p{prompt:03}",
+            "system": system,
+            "sample": 0,
+            "is_kept": True,
+            "is_kept_paper": person != 9,
+        }
         for category, weight, part in marks or [("", 0, "")]:
             rows.append(base | {"question": "errors", "choice": category, "value": weight / 100, "part": part})
         rows.append(base | {"question": "score", "choice": "", "value": score / 100, "part": ""})
@@ -108,8 +115,10 @@ def test_the_interval_of_agreement_is_over_outputs():
     both = [("style", 1, "1"), ("style", 1, "2"), ("style", 1, "3")]
     judged = {
         (person, prompt, system): (both if system == "beta" and not (person == 1 and sloppy[prompt]) else [], 50)
-        for person in (0, 1) for prompt in range(30) for system in ("alpha", "beta")
-    }  # fmt: skip
+        for person in (0, 1)
+        for prompt in range(30)
+        for system in ("alpha", "beta")
+    }
     blocks = {block.name: block for block in analysed("marks", frame_of(section, judged), [section])}
     marked, _, scores, _ = blocks["marks.checks"].estimates
     said = np.array([[(0.0, 0.0), (1.0, 0.0 if sloppy[n] else 1.0)] for n in range(30)]).reshape(60, 2)
@@ -185,8 +194,11 @@ def test_planted_references_stand_apart():
     for name in ("marks.systems", "marks.standard"):
         (table,) = blocks[name].tables
         assert [(row["system"], row["reference"]) for row in table["rows"]] == [
-            ("beta", ""), ("alpha", ""), ("best", "maximal"), ("worst", "minimal"),
-        ]  # fmt: skip
+            ("beta", ""),
+            ("alpha", ""),
+            ("best", "maximal"),
+            ("worst", "minimal"),
+        ]
         heads, others = ([column["label"] for column in one["columns"]] for one in (table, alone[name].tables[0]))
         assert "Planted as" in heads and "Planted as" not in others
     (figure,) = blocks["marks.systems"].figures

@@ -27,22 +27,33 @@ def frame_of(section, rankings, items=None):
     """``rankings``: of each annotator the ranks of alpha, beta, gamma, one tuple an item."""
     rows = [
         {
-            "assignment": person, "annotator": f"a{person}", "section": section.position, "question": "place", "system": system,
-            "item": items[number] if items else f"s1.{person}-{number}", "label": "ABC"[(place + person) % 3], "value": (rank - 1) / 25,
-            "is_kept": True, "is_kept_paper": True,
+            "assignment": person,
+            "annotator": f"a{person}",
+            "section": section.position,
+            "question": "place",
+            "system": system,
+            "item": items[number] if items else f"s1.{person}-{number}",
+            "label": "ABC"[(place + person) % 3],
+            "value": (rank - 1) / 25,
+            "is_kept": True,
+            "is_kept_paper": True,
         }
         for person, mine in enumerate(rankings)
         for number, ranks in enumerate(mine)
         for place, (system, rank) in enumerate(zip(("alpha", "beta", "gamma"), ranks, strict=True))
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows)
     return frame
 
 
 RANKINGS = [
-    [(3, 2, 1), (3, 1, 2)], [(2.5, 2.5, 1), (3, 2, 1)], [(1, 2, 3), (3, 1.5, 1.5)], [(3, 2, 1), (2, 2, 2)], [(3, 2, 1), (2, 3, 1)],
+    [(3, 2, 1), (3, 1, 2)],
+    [(2.5, 2.5, 1), (3, 2, 1)],
+    [(1, 2, 3), (3, 1.5, 1.5)],
+    [(3, 2, 1), (2, 2, 2)],
+    [(3, 2, 1), (2, 3, 1)],
     [(3, 1, 2), (3, 2, 1)],
-]  # fmt: skip
+]
 
 
 def test_the_report_counts_by_hand():

@@ -26,14 +26,23 @@ def section():
 def frame_of(section, ratings=RATINGS, prompts=1, **columns):
     rows = [
         {
-            "assignment": person, "annotator": f"a{person}", "section": section.position, "question": "overall", "system": system,
-            "prompt": f"p{prompt if prompts > 1 else person}", "sample": 0, "label": "ABCD"[place], "value": (value - 1) / 4,
-            "is_kept": True, "is_kept_paper": True, **columns,
+            "assignment": person,
+            "annotator": f"a{person}",
+            "section": section.position,
+            "question": "overall",
+            "system": system,
+            "prompt": f"p{prompt if prompts > 1 else person}",
+            "sample": 0,
+            "label": "ABCD"[place],
+            "value": (value - 1) / 4,
+            "is_kept": True,
+            "is_kept_paper": True,
+            **columns,
         }
         for place, (system, values) in enumerate(ratings.items())
         for person, value in enumerate(values)
         for prompt in range(prompts)
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows)
     return frame
 

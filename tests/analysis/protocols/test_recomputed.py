@@ -261,10 +261,13 @@ def test_human_or_machine(same_orders):
         z = [stats.norm.ppf((part.sum() + 0.5) / (len(part) + 1)) for part in (hits, false)]
         above = mine.loc[mine["machine"], "value"].to_numpy()[:, None] - mine.loc[~mine["machine"], "value"].to_numpy()
         expected = {
-            "humanlike.sensitivity": z[0] - z[1], "humanlike.criterion": -(z[0] + z[1]) / 2,
-            "humanlike.accuracy": mine["correct"].mean(), "humanlike.auc": (np.sign(above) + 1).mean() / 2,
-            "humanlike.share_human": 1 - mine["says"].mean(), "humanlike.bias": mine["machine"].mean() - mine["says"].mean(),
-        }  # fmt: skip
+            "humanlike.sensitivity": z[0] - z[1],
+            "humanlike.criterion": -(z[0] + z[1]) / 2,
+            "humanlike.accuracy": mine["correct"].mean(),
+            "humanlike.auc": (np.sign(above) + 1).mean() / 2,
+            "humanlike.share_human": 1 - mine["says"].mean(),
+            "humanlike.bias": mine["machine"].mean() - mine["says"].mean(),
+        }
 
         seen.add(estimate["analysis"])
         assert estimate["estimate"] == pytest.approx(expected[estimate["analysis"]]), estimate["analysis"]

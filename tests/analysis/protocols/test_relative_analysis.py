@@ -22,11 +22,20 @@ def frame_of(rows):
     """``rows``: (annotator, item, who stood first, points from 1 to 5)."""
     return pd.DataFrame(
         {
-            "assignment": who, "annotator": f"a{who}", "section": 1, "question": "better", "system": first, "prompt": f"p{item}",
-            "item": f"s1.{item}", "label": "A", "value": (points - 1) / 4, "is_kept": True, "is_kept_paper": True,
+            "assignment": who,
+            "annotator": f"a{who}",
+            "section": 1,
+            "question": "better",
+            "system": first,
+            "prompt": f"p{item}",
+            "item": f"s1.{item}",
+            "label": "A",
+            "value": (points - 1) / 4,
+            "is_kept": True,
+            "is_kept_paper": True,
         }
         for who, item, first, points in rows
-    )  # fmt: skip
+    )
 
 
 def analyse(frame, sections, items=()):

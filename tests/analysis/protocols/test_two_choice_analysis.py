@@ -43,8 +43,11 @@ def test_an_anytime_valid_decision_with_the_papers_beside_it():
     result, tables = report_of(study)
     (row,) = tables["choices"]["rows"]
     assert (row["rule"], row["outcome"], row["recovered"], row["logged"]) == (
-        "anytime-valid", "x is better", "recovered", "x is better",
-    )  # fmt: skip
+        "anytime-valid",
+        "x is better",
+        "recovered",
+        "x is better",
+    )
     assert row["stopped"] <= 12 and row["paper_outcome"] == "x is better" and row["stays_n"] >= row["paper_n"] >= 14
     (said,) = result["conclusions"]
     assert (
@@ -187,8 +190,12 @@ def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_
 def test_an_item_that_lacks_a_label_has_no_answer_yet():
     """Of three, two that agree would be one and two that differ none: what is left of a person's items would look unanimous."""
     study = choice_study(
-        prompts=24, m=6, target_n=12, annotators_per_batch=3, settings={"strategy": "majority", "workers": 3, "stopping": "none"}
-    )  # fmt: skip
+        prompts=24,
+        m=6,
+        target_n=12,
+        annotators_per_batch=3,
+        settings={"strategy": "majority", "workers": 3, "stopping": "none"},
+    )
     rng = random.Random(3)
     made = [choosing(study, f"p{number}", lambda item: rng.choice(["alpha", "beta", "beta"])) for number in range(12)]
     exclude([made[0]], "technical", user("administrator", is_superuser=True))
@@ -205,9 +212,7 @@ def test_an_item_that_lacks_a_label_has_no_answer_yet():
 
 
 def test_ties_count_half_and_are_no_answer_of_an_item():
-    study = choice_study(
-        prompts=40, m=5, target_n=8, settings={"allows_tie": True, "stopping": "none"}
-    )  # fmt: skip
+    study = choice_study(prompts=40, m=5, target_n=8, settings={"allows_tie": True, "stopping": "none"})
     for number in range(8):
         turns = iter(["beta", "tie", "tie", "beta", "alpha"])
         choosing(study, f"p{number}", lambda item, turns=turns: next(turns))

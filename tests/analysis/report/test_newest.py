@@ -23,9 +23,13 @@ from tests.players import play
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 CHOICE = {"strategy": "any", "allows_tie": True}
 SECTIONS = [
-    (add_spa, {}), (add_rating, {}), (add_relative, {}), (add_ranking, {}), (add_marks, {}),
+    (add_spa, {}),
+    (add_rating, {}),
+    (add_relative, {}),
+    (add_ranking, {}),
+    (add_marks, {}),
     *((add_choice, CHOICE | {"stopping": rule}) for rule in ("none", "first", "anytime")),
-]  # fmt: skip
+]
 # Five people of the first version, seven of the second: no half that would look like the other.
 EARLY, LATE = 5, 7
 
@@ -78,10 +82,11 @@ def planned(report):
     """(contrast, what its estimand is called) > estimate, of everything that was planned and is said in sentences."""
     return {
         (e["settings"]["contrast"]["section"], e["settings"]["contrast"]["key"], e["estimand"]): e
-        for b in report["blocks"] if b["mode"] == "recommended" and b["name"] in CONCLUDED
+        for b in report["blocks"]
+        if b["mode"] == "recommended" and b["name"] in CONCLUDED
         for e in b["estimates"]
         if (e["settings"].get("contrast") or {}).get("is_planned")
-    }  # fmt: skip
+    }
 
 
 def is_what_they_alone_say(study):
@@ -94,10 +99,11 @@ def is_what_they_alone_say(study):
     before = planned(whole)
     for (section, key, estimand), one in planned(alone).items():
         (same,) = [
-            e for e in mine
+            e
+            for e in mine
             if (e["settings"]["contrast"]["section"], e["settings"]["contrast"]["key"]) == (section, key)
             and e["estimand"].startswith(f"{estimand}, from those")
-        ]  # fmt: skip
+        ]
         assert same["estimate"] == pytest.approx(one["estimate"])
         for field in ("n", "n_clusters", "n_rows", "unit", "status", "reason"):
             assert same[field] == one[field], field

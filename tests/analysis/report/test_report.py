@@ -306,10 +306,16 @@ def test_swapping_x_and_y_mirrors_the_estimate():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"colour": 1}, "colour"), ({"origins": ["android"]}, "origins"), ({"origins": []}, "origins"), ({"level": 2}, "level"),
-        ({"level": "high"}, "level"), ({"resamples": 1}, "resamples"), ({"resamples": True}, "resamples"), ({"star_scheme": "1/2/3"}, "star_scheme"),
+        ({"colour": 1}, "colour"),
+        ({"origins": ["android"]}, "origins"),
+        ({"origins": []}, "origins"),
+        ({"level": 2}, "level"),
+        ({"level": "high"}, "level"),
+        ({"resamples": 1}, "resamples"),
+        ({"resamples": True}, "resamples"),
+        ({"star_scheme": "1/2/3"}, "star_scheme"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_parameter_is_named(parameters, message):
     with pytest.raises(BadParameters, match=message):
         build_report(Study(), parameters)

@@ -20,9 +20,17 @@ SHOTS = os.environ.get("HEVAL_SHOTS")
 @pytest.fixture
 def report(live_server):
     by = user("jo", is_superuser=True)
-    study = spa_study(by, systems=("ada", "babbage", "curie", "davinci"), target_n=30, prompts=20, rules=[
-        ("not_native", {"question": "fluent", "options": ["yes"]}), ("incoherent", {"tau": 1.1}), ("too_fast", {}),
-    ])  # fmt: skip
+    study = spa_study(
+        by,
+        systems=("ada", "babbage", "curie", "davinci"),
+        target_n=30,
+        prompts=20,
+        rules=[
+            ("not_native", {"question": "fluent", "options": ["yes"]}),
+            ("incoherent", {"tau": 1.1}),
+            ("too_fast", {}),
+        ],
+    )
     simulate_answers(study, 32, {"ada": 0, "babbage": 0.6, "curie": 1.2, "davinci": 1.25}, crowd=Crowd(abandoning=0.05))
     run = run_analysis(study, {"origins": ["robot"], "resamples": 199}, by=by)
     return live_server, study, run, by

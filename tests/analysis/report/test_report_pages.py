@@ -63,9 +63,13 @@ def address(name, study, *rest):
 def test_who_may_look_and_who_may_run(client, study, owner):
     run_analysis(study, QUICK, by=owner)
     pages = [
-        address("share", study), address("analyses", study), address("analysis", study, 1), address("analysis_result", study, 1),
-        address("analysis_table", study, 1, "table1", "csv"), address("analysis_figure", study, 1, "forest", "svg"),
-    ]  # fmt: skip
+        address("share", study),
+        address("analyses", study),
+        address("analysis", study, 1),
+        address("analysis_result", study, 1),
+        address("analysis_table", study, 1, "table1", "csv"),
+        address("analysis_figure", study, 1, "forest", "svg"),
+    ]
     for page in pages:
         assert client.get(page).status_code == 302, "anonymous people are sent to log in"
     expected = {"viewer": (200, 403), "editor": (200, 302), "coder": (403, 403), "": (404, 404)}

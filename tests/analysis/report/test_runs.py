@@ -99,12 +99,33 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
 
 
 FIGURE = {
-    "name": "forest", "title": "A <title> & more", "description": "What it shows.", "axis": "P[x > y]", "reference": 0.5, "limits": [0, 1],
+    "name": "forest",
+    "title": "A <title> & more",
+    "description": "What it shows.",
+    "axis": "P[x > y]",
+    "reference": 0.5,
+    "limits": [0, 1],
     "rows": [
-        {"label": "a > b $x_1$", "series": "one", "estimate": 0.6, "low": 0.5, "high": 0.7, "n": 9, "unit": "annotator"},
-        {"label": "a > b $x_1$", "series": "two", "estimate": 0.4, "low": None, "high": None, "n": 9, "unit": "annotator"},
+        {
+            "label": "a > b $x_1$",
+            "series": "one",
+            "estimate": 0.6,
+            "low": 0.5,
+            "high": 0.7,
+            "n": 9,
+            "unit": "annotator",
+        },
+        {
+            "label": "a > b $x_1$",
+            "series": "two",
+            "estimate": 0.4,
+            "low": None,
+            "high": None,
+            "n": 9,
+            "unit": "annotator",
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_a_figure_has_text_as_text_a_title_a_description_and_no_date():
@@ -161,8 +182,9 @@ simulate_answers(spa_study(target_n=12), 12)
 
 def test_two_processes_give_the_same_bytes(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"} | {
-        "HEVAL_HOME": str(tmp_path), "DJANGO_SETTINGS_MODULE": "heval_site.settings",
-    }  # fmt: skip
+        "HEVAL_HOME": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "heval_site.settings",
+    }
 
     def run(code, seed):
         done = subprocess.run(  # our own code
@@ -187,9 +209,18 @@ def test_nothing_of_a_result_is_infinite_or_undefined(study):
 
 def test_people_are_counted_in_whole_numbers():
     rows = [
-        {"label": f"{right} of 2 right", "series": series, "estimate": n, "low": None, "high": None, "n": 4, "unit": "annotator"}
-        for right, counts in enumerate(((1.0, 1.0), (3.0, 2.5))) for series, n in zip(("annotators", "by guessing"), counts, strict=True)
-    ]  # fmt: skip
+        {
+            "label": f"{right} of 2 right",
+            "series": series,
+            "estimate": n,
+            "low": None,
+            "high": None,
+            "n": 4,
+            "unit": "annotator",
+        }
+        for right, counts in enumerate(((1.0, 1.0), (3.0, 2.5)))
+        for series, n in zip(("annotators", "by guessing"), counts, strict=True)
+    ]
     svg, _ = draw(FIGURE | {"kind": "bars", "reference": None, "limits": None, "rows": rows})
     texts = re.findall(r">([^<>]+)</text>", svg)
     assert {"3", "2.5"} <= set(texts) and "3.0" not in texts

@@ -186,11 +186,17 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     # .1 is the variance: as a standard deviation requests are far easier to decide for seven annotators.
     spread = [
         choice_simulation.planned_effort(
-            0.25, 3000, choice.Strategy("majority", 7), rule=hoeffding_boundaries(3000, delta=0.01),
-            spread=0.1, spread_is=how, runs=100, rng=rng(11),
+            0.25,
+            3000,
+            choice.Strategy("majority", 7),
+            rule=hoeffding_boundaries(3000, delta=0.01),
+            spread=0.1,
+            spread_is=how,
+            runs=100,
+            rng=rng(11),
         ).n_labels.mean()
         for how in ("variance", "sd")
-    ]  # fmt: skip
+    ]
     assert spread[0] > 1.3 * spread[1]
 
 

@@ -122,16 +122,33 @@ details = st.dictionaries(words, st.one_of(st.none(), st.booleans(), st.integers
 intervals = st.builds(Interval, level=shares, low=finite, high=finite, method=words, clipped=st.booleans())
 effects = st.builds(Effect, name=words, value=finite, hedges_g=st.none() | finite, low=st.none() | finite)
 tests = st.builds(
-    HypothesisTest, name=words, null=st.none() | finite, statistic=st.none() | finite, pvalue=shares,
-    df=st.none() | finite, pvalue_adjusted=st.none() | shares, adjust=st.none() | words, family_size=st.none() | st.integers(),
-)  # fmt: skip
+    HypothesisTest,
+    name=words,
+    null=st.none() | finite,
+    statistic=st.none() | finite,
+    pvalue=shares,
+    df=st.none() | finite,
+    pvalue_adjusted=st.none() | shares,
+    adjust=st.none() | words,
+    family_size=st.none() | st.integers(),
+)
 warnings = st.builds(Warning, code=words, severity=st.sampled_from(["info", "warn", "block"]), detail=details)
 flat = {
-    "analysis": words, "estimand": words, "unit": words, "n": st.integers(0), "mode": st.sampled_from(["recommended", "paper"]),
-    "n_clusters": st.none() | st.integers(0), "n_rows": st.none() | st.integers(0), "estimate": st.none() | finite,
-    "interval": st.none() | intervals, "test": st.none() | tests, "effect": st.none() | effects,
-    "warnings": st.lists(warnings, max_size=2).map(tuple), "detail": details, "settings": details,
-}  # fmt: skip
+    "analysis": words,
+    "estimand": words,
+    "unit": words,
+    "n": st.integers(0),
+    "mode": st.sampled_from(["recommended", "paper"]),
+    "n_clusters": st.none() | st.integers(0),
+    "n_rows": st.none() | st.integers(0),
+    "estimate": st.none() | finite,
+    "interval": st.none() | intervals,
+    "test": st.none() | tests,
+    "effect": st.none() | effects,
+    "warnings": st.lists(warnings, max_size=2).map(tuple),
+    "detail": details,
+    "settings": details,
+}
 estimates = st.builds(Estimate, sensitivity=st.lists(st.builds(Estimate, **flat), max_size=2).map(tuple), **flat)
 
 

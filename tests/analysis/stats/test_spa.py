@@ -158,8 +158,11 @@ def test_who_answered_in_one_order_is_used_and_counted():
     result = spa.pair_recommended([70, np.nan, 60, np.nan], [30, 20, np.nan, np.nan], rng=rng(), resamples=99)
     assert_allclose(result.estimate, (0.7 + 0.8 + 0.6) / 3)
     assert {key: result.detail[key] for key in ("n_xy", "n_yx", "n_both", "n_single")} == {
-        "n_xy": 2, "n_yx": 2, "n_both": 1, "n_single": 2,
-    }  # fmt: skip
+        "n_xy": 2,
+        "n_yx": 2,
+        "n_both": 1,
+        "n_single": 2,
+    }
     assert (result.n, result.n_rows) == (3, 4)
     assert result.warned("single_order") and not result.warned("order_not_identified")
 

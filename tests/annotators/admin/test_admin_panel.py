@@ -73,8 +73,9 @@ def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel
     client.post(address(recruitment), {"token": "", "forget_token": "on", "keep": "1"})
     assert not PanelSecret.objects.exists()
     assert list(AuditEvent.objects.filter(verb__endswith="secret").values_list("verb", flat=True).order_by("pk")) == [
-        "keep secret", "forget secret",
-    ]  # fmt: skip
+        "keep secret",
+        "forget secret",
+    ]
 
 
 def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recruitment, panel):
@@ -143,26 +144,42 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
 def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recruitment):
     """Who sent no code, or another outcome's, is nobody's riddle: the code was read from the panel and kept nowhere."""
     prolific = Recruitment.objects.create(
-        study=recruitment.study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ", "code_full": "D5XNUV"},
-    )  # fmt: skip
+        study=recruitment.study,
+        channel="prolific",
+        pool="panel",
+        settings={"code_complete": "A2K7PQ", "code_full": "D5XNUV"},
+    )
     for n, code in enumerate(("a2k7pq", "D5XNUV", "NOCODE", "", "its own")):
         one = claimed(prolific.study, f"W{n}", prolific, external_ids={"person": f"W{n}", "session": f"S{n}"})
         code = receipt_of(one.code) if code == "its own" else code
         take_in(prolific, [Seen("T", f"S{n}", f"W{n}", "submitted", word="AWAITING REVIEW", code=code)], "file")
     told = page(client, prolific)
     assert re.findall(r"AWAITING REVIEW, (S\d)(?:; entered ([^<]*))?</td>", told) == [
-        ("S0", "the code of “completed”"), ("S1", "the code of “no place left”"), ("S2", "a code that is none of this link&#x27;s (NOCODE)"),
-        ("S3", ""), ("S4", "the receipt of this work"),
-    ]  # fmt: skip
+        ("S0", "the code of “completed”"),
+        ("S1", "the code of “no place left”"),
+        ("S2", "a code that is none of this link&#x27;s (NOCODE)"),
+        ("S3", ""),
+        ("S4", "the receipt of this work"),
+    ]
 
 
 def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
     """Connect's way back is one setting for two outcomes, that of any panel one for each: the code is what people were shown."""
     for channel, settings, typed, told in (
         ("generic", {"return_complete": "DONE-77"}, "done-77", "the code of “completed”"),
-        ("connect", {"return_complete": "C0MPLETE", "return_in_part": "PART9"}, "PART9", "the code of “screened out” or “failed the checks”"),
-        ("connect", {"return_complete": "https://connect.cloudresearch.com/x"}, "x", "a code that is none of this link&#x27;s (x)"),
-    ):  # fmt: skip
+        (
+            "connect",
+            {"return_complete": "C0MPLETE", "return_in_part": "PART9"},
+            "PART9",
+            "the code of “screened out” or “failed the checks”",
+        ),
+        (
+            "connect",
+            {"return_complete": "https://connect.cloudresearch.com/x"},
+            "x",
+            "a code that is none of this link&#x27;s (x)",
+        ),
+    ):
         link = Recruitment.objects.create(study=recruitment.study, channel=channel, pool="panel", settings=settings)
         take_in(link, [Seen("", "S0", "W0", "submitted", word="In", code=typed)], "file")
         assert f"In, S0; entered {told}</td>" in page(client, link)

@@ -104,9 +104,17 @@ def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, cl
     done = submitted(study, "a", recruitment=recruitment)
     receipt = receipt_of(done.code)
     rows = [
-        "receipt,amount,reason", f"{receipt},1.50,Thank you", "AAAAA-AAAAA,1.50,who", f"{receipt},1.505,why", f"{receipt},-1,why", f"{receipt},NaN,why",
-        f"{receipt},2.00,", f"{receipt},2.00,a,b", f"{receipt.lower().replace('-', '')},1.5,Thank you", f"{receipt},1e9,why",
-    ]  # fmt: skip
+        "receipt,amount,reason",
+        f"{receipt},1.50,Thank you",
+        "AAAAA-AAAAA,1.50,who",
+        f"{receipt},1.505,why",
+        f"{receipt},-1,why",
+        f"{receipt},NaN,why",
+        f"{receipt},2.00,",
+        f"{receipt},2.00,a,b",
+        f"{receipt.lower().replace('-', '')},1.5,Thank you",
+        f"{receipt},1e9,why",
+    ]
     with pytest.raises(ValueError) as faults:
         read_bonuses(recruitment, "\n".join(rows))
     assert [line.partition(":")[0] for line in str(faults.value).split("\n")] == [
@@ -139,7 +147,15 @@ def service(monkeypatch):
     speaks(monkeypatch, made)
     channel = type(REGISTRY["generic"])
     monkeypatch.setattr(channel, "pays_by", frozenset({"approval", "bonus", "screen_out"}))
-    monkeypatch.setattr(channel, "bulk", lambda self, orders: [BulkText("Lines", "".join(f"{o.operation} {o.values['person']} {o.values['amount']}\n" for o in orders), "there")])  # fmt: skip
+    monkeypatch.setattr(
+        channel,
+        "bulk",
+        lambda self, orders: [
+            BulkText(
+                "Lines", "".join(f"{o.operation} {o.values['person']} {o.values['amount']}\n" for o in orders), "there"
+            )
+        ],
+    )
     return made
 
 
@@ -189,8 +205,9 @@ def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     assert "not with the panel" in page(client, recruitment)
     assert "1 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
     assert set(Payment.objects.values_list("kind", "way", "state")) == {
-        ("base", "approval", "cancelled"), ("compensation", "hand", "due"),
-    }  # fmt: skip
+        ("base", "approval", "cancelled"),
+        ("compensation", "hand", "due"),
+    }
     assert "0 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
 
 

@@ -232,9 +232,11 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
 def test_never_beside_answers_of_the_studys_own(tmp_path):
     study = builders.choice_study()
     Assignment.objects.create(
-        study=study, batch=study.batches.first(), annotator=Annotator.objects.create(pool="p", external_id="x"),
+        study=study,
+        batch=study.batches.first(),
+        annotator=Annotator.objects.create(pool="p", external_id="x"),
         design=study.designs.get(),
-    )  # fmt: skip
+    )
     lifecycle.close(study, by=None)
     lifecycle.finish(study, by=None)
     with pytest.raises(lifecycle.NotNow, match="answers of its own"):

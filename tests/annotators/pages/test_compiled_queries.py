@@ -85,9 +85,13 @@ def test_every_column_of_a_response_that_the_database_does_not_fill_is_written()
 def _seconds(key: str) -> Update:
     """Set the active seconds of an assignment's visit."""
     return Update(
-        lambda seconds, assignment: (PageVisit.objects.filter(assignment=assignment, key=key), {"active_seconds": seconds}),
-        int, int,
-    )  # fmt: skip
+        lambda seconds, assignment: (
+            PageVisit.objects.filter(assignment=assignment, key=key),
+            {"active_seconds": seconds},
+        ),
+        int,
+        int,
+    )
 
 
 FIRST, SECOND, NOWHERE = map(_seconds, ("s1", "s2.read", "nowhere"))
@@ -98,8 +102,9 @@ def _answers(assignment) -> list[Row]:
     question = Response.objects.filter(assignment=assignment).first().question_id
     about = {"question_id": question, "item_id": None, "exposure_id": None, "label": "", "position": None}
     return [
-        Row(assignment.pk, slot="x1", **about, text="100 % ü\n{}"), Row(assignment.pk, slot="x2", **about, value=Decimal("7.25")),
-    ]  # fmt: skip
+        Row(assignment.pk, slot="x1", **about, text="100 % ü\n{}"),
+        Row(assignment.pk, slot="x2", **about, value=Decimal("7.25")),
+    ]
 
 
 def _found(assignment):
@@ -185,8 +190,12 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
     said = [sql for sql in said if "PRAGMA" in sql or 'INTO "annotators_pagevisit"' in sql]
     assert [sql[:20] for sql in said] == [
-        "PRAGMA synchronous", "PRAGMA synchronous=1", "INSERT INTO \"annotat", "PRAGMA synchronous=2", "INSERT INTO \"annotat",
-    ]  # fmt: skip
+        "PRAGMA synchronous",
+        "PRAGMA synchronous=1",
+        'INSERT INTO "annotat',
+        "PRAGMA synchronous=2",
+        'INSERT INTO "annotat',
+    ]
     with transaction.atomic():
         insert_lightly(PageVisit, OF_NEW_VISIT, visit_of("c"))
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2

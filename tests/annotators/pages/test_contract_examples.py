@@ -86,8 +86,10 @@ def test_several_of_a_list_are_one_row_an_option():
     assert send(assignment, **{"s1.q1.o1": "2"}).sent.errors
     send(assignment, **{"s1.q1.o1": "1", "s1.q1.o3": "1"})
     assert [(r.slot, r.choice, r.value) for r in rows(assignment)] == [
-        ("s1.q1.o1", "a", 1), ("s1.q1.o2", "b", 0), ("s1.q1.o3", "c", 1),
-    ]  # fmt: skip
+        ("s1.q1.o1", "a", 1),
+        ("s1.q1.o2", "b", 0),
+        ("s1.q1.o3", "c", 1),
+    ]
 
 
 def test_cannot_judge_is_a_skip_reason_and_no_value():

@@ -71,10 +71,18 @@ def test_the_note_is_stored_with_its_page_on_the_first_on_the_usual_and_on_the_l
 @pytest.mark.parametrize(
     "fields",
     [
-        {"unseen.i1.C": "1"}, {"unseen.i2.A": "1"}, {"unseen.": "1"}, {"unseen.s1.q1": "1"}, {"unseen.i1.a": "1"},
-        {"unseen.i1.A": "2"}, {"unseen.i1.A": ""}, {"unseen.i1.A": ["1", "1"]}, {"unseen.i1.A\x00": "1"}, {"unseen." + "i" * 100: "1"},
+        {"unseen.i1.C": "1"},
+        {"unseen.i2.A": "1"},
+        {"unseen.": "1"},
+        {"unseen.s1.q1": "1"},
+        {"unseen.i1.a": "1"},
+        {"unseen.i1.A": "2"},
+        {"unseen.i1.A": ""},
+        {"unseen.i1.A": ["1", "1"]},
+        {"unseen.i1.A\x00": "1"},
+        {"unseen." + "i" * 100: "1"},
     ],
-)  # fmt: skip
+)
 def test_a_name_that_the_page_does_not_show_is_refused_clearly_and_the_rest_is_kept(study, fields):
     one = Sender(study)
     key = one.key

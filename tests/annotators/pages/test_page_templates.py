@@ -21,9 +21,18 @@ def test_the_landing_page_says_what_a_person_must_know_before_they_start(client)
     )
     page = seen(client.get(f"/e/{recruitment(study).key}/"))
     for words in (
-        "Reading short stories", "You read a few short stories", "about 12 minutes", "2.50 USD", "12.50 USD an hour", "University of Tests",
-        "IRB 12", "Kept for ten years.", "research@example.org", "Wolves.", "You take part of your own free will.",
-    ):  # fmt: skip
+        "Reading short stories",
+        "You read a few short stories",
+        "about 12 minutes",
+        "2.50 USD",
+        "12.50 USD an hour",
+        "University of Tests",
+        "IRB 12",
+        "Kept for ten years.",
+        "research@example.org",
+        "Wolves.",
+        "You take part of your own free will.",
+    ):
         assert words in page.words
     assert page.named("agree") and page.named("decline") and page.named("start")
     assert "checked" not in page.named("agree")[0]

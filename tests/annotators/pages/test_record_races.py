@@ -103,14 +103,19 @@ def _closed(assignment):
 MEANWHILE = {
     "the same is sent": (lambda a: record_page(fresh(a), KEY, form(**sent())), NEXT, [3, 3], ""),
     "something else is sent": (lambda a: record_page(fresh(a), KEY, form(**sent("5"))), 409, [5, 5], ""),
-    "a draft is saved": (lambda a: save_draft(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})), NEXT, [3, 3], ""),
+    "a draft is saved": (
+        lambda a: save_draft(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})),
+        NEXT,
+        [3, 3],
+        "",
+    ),
     "the place is given up": (lambda a: assign.release(a.pk, "returned"), NEXT, [3, 3], ""),
     "the place is taken over": (_taken_over, NEXT, [3, 3], "expired"),
     "it fails checks": (lambda a: assign.release(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
     "the person withdraws": (lambda a: withdraw(fresh(a)), 409, [], "withdrawn"),
     "the time is extended": (lambda a: leases.extend(fresh(a)), NEXT, [3, 3], ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("meanwhile, came, answers, reason", MEANWHILE.values(), ids=MEANWHILE)

@@ -104,9 +104,12 @@ def test_some_leave_before_the_last_page():
 
 @pytest.mark.parametrize(
     ("preferences", "message"),
-    [({"alpha": 0, "beta": 1, "gamma": 2, "omega": 3}, "'omega' is no system"), ({"alpha": 0}, "'beta' has none"),
-     ({"alpha": 0, "beta": float("nan"), "gamma": 0}, "'beta' is no finite")],
-)  # fmt: skip
+    [
+        ({"alpha": 0, "beta": 1, "gamma": 2, "omega": 3}, "'omega' is no system"),
+        ({"alpha": 0}, "'beta' has none"),
+        ({"alpha": 0, "beta": float("nan"), "gamma": 0}, "'beta' is no finite"),
+    ],
+)
 def test_a_wrong_preference_is_named(preferences, message):
     with pytest.raises(ValueError, match=message):
         simulate_answers(spa_study(target_n=3), 1, preferences)
@@ -134,8 +137,12 @@ def test_the_commands_simulate_and_analyse():
     said = StringIO()
     call_command("analyse", study.title, "--origin", "robot", "--resamples", "199", stdout=said)
     assert "beta was preferred to alpha." in said.getvalue() and "Analysis 1, result SHA-256" in said.getvalue()
-    for wrong in (["simulate", "nothing"], ["simulate", str(study.code), "--prefer", "alpha"], ["simulate", str(study.code), "--acquiescent", "2"],
-                  ["analyse", str(study.code), "--level", "3"]):  # fmt: skip
+    for wrong in (
+        ["simulate", "nothing"],
+        ["simulate", str(study.code), "--prefer", "alpha"],
+        ["simulate", str(study.code), "--acquiescent", "2"],
+        ["analyse", str(study.code), "--level", "3"],
+    ):
         with pytest.raises(CommandError):
             call_command(*wrong, stdout=StringIO())
 

@@ -8,9 +8,7 @@ from annotators.recruitment.panels.reconcile import take_in
 
 def shown(recruitment, *states):
     """The panel shows these works; ``states``: (assignment, state)."""
-    seen = [
-        Seen("T", f"S{one.pk}", f"person {one.pk}", state, code=receipt_of(one.code)) for one, state in states
-    ]  # fmt: skip
+    seen = [Seen("T", f"S{one.pk}", f"person {one.pk}", state, code=receipt_of(one.code)) for one, state in states]
     for one, _ in states:
         key = assign.pool_key(recruitment.pool, f"person {one.pk}")
         type(one.annotator).objects.filter(pk=one.annotator_id).update(pool=recruitment.pool, external_id=key)

@@ -100,10 +100,16 @@ def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolif
     assert f">at least {found.total:.2f} " in everything
 
 
-@pytest.mark.parametrize("later", [
-    {"T1": told("9.00"), "T2": None}, {"T1": told("9.00"), "T2": Busy("Later.")}, {"T1": told("9.00"), "T2": told("9.00", "USD")},
-    {"T1": Refused("No."), "T2": None}, {},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"T1": told("9.00"), "T2": None},
+        {"T1": told("9.00"), "T2": Busy("Later.")},
+        {"T1": told("9.00"), "T2": told("9.00", "USD")},
+        {"T1": Refused("No."), "T2": None},
+        {},
+    ],
+)
 def test_a_part_is_no_sum_and_what_was_told_before_stays(at_prolific, later):
     note_cost(at_prolific, Telling(T1=told("1.00")), ["T1"])
     note_cost(at_prolific, Telling(**later), list(later))

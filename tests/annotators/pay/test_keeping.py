@@ -36,8 +36,13 @@ def came(recruitment, *people) -> list[Assignment]:
         one = submitted(recruitment.study, person, recruitment=recruitment, external_ids={"session": f"S-{person}"})
         keep_identity(one.annotator, person)
         PanelSubmission.objects.create(
-            recruitment=recruitment, external_id=f"S-{person}", annotator=one.annotator, assignment=one, state="submitted", source="file"
-        )  # fmt: skip
+            recruitment=recruitment,
+            external_id=f"S-{person}",
+            annotator=one.annotator,
+            assignment=one,
+            state="submitted",
+            source="file",
+        )
         made.append(one)
     return made
 
@@ -52,9 +57,16 @@ def ids_of(one: Assignment) -> list[bool]:
 ALL, NONE = [True] * 3, [False] * 3
 
 
-@pytest.mark.parametrize(("state", "stays"), [
-    ("due", True), ("ordered", True), ("paid", False), ("failed", False), ("cancelled", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "stays"),
+    [
+        ("due", True),
+        ("ordered", True),
+        ("paid", False),
+        ("failed", False),
+        ("cancelled", False),
+    ],
+)
 def test_ids_stay_exactly_with_who_is_owed_something(recruitment, state, stays):
     owed, other = came(recruitment, "kim", "lee")
     row = Payment(assignment=owed, kind="base", amount=2, currency="USD", way="bonus", state=state)

@@ -95,27 +95,36 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
     )
     # They had come to a full study first, and were let in later: the place counts.
     let_in = Assignment.objects.create(
-        study=study, annotator=done.annotator, recruitment=recruitment, design=done.design, ordinal=9, released_at=Now(), released_reason="full",
-    )  # fmt: skip
+        study=study,
+        annotator=done.annotator,
+        recruitment=recruitment,
+        design=done.design,
+        ordinal=9,
+        released_at=Now(),
+        released_reason="full",
+    )
     lifecycle.close(study, by=None)
     lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
     assign.sweep()
     assert Assignment.objects.get(pk=late.pk).released_reason == "expired"
     first = settle(recruitment, by=None)
     by_person = {
-        p.assignment_id: (p.kind, str(p.amount))
-        for p in Payment.objects.filter(assignment__recruitment=recruitment)
-    }  # fmt: skip
+        p.assignment_id: (p.kind, str(p.amount)) for p in Payment.objects.filter(assignment__recruitment=recruitment)
+    }
     ways = {a.annotator_id: a.pk for a in Assignment.objects.exclude(pk=let_in.pk)}
     names = {
         name: ways[assign.annotator_of("panel", name).pk]
         for name in ("screened", "failed", "left", "in the middle", "done", "done and left", "late")
     }
     assert by_person == {
-        names["screened"]: ("outcome", "0.30"), names["failed"]: ("outcome", "2.50"), names["late"]: ("outcome", "0.10"),
-        names["in the middle"]: ("outcome", "2.50"), names["done"]: ("base", "2.50"), names["done and left"]: ("base", "2.50"),
+        names["screened"]: ("outcome", "0.30"),
+        names["failed"]: ("outcome", "2.50"),
+        names["late"]: ("outcome", "0.10"),
+        names["in the middle"]: ("outcome", "2.50"),
+        names["done"]: ("base", "2.50"),
+        names["done and left"]: ("base", "2.50"),
         names["left"]: ("outcome", by_person[names["left"]][1]),
-    }  # fmt: skip
+    }
     share = Decimal(by_person[names["left"]][1])
     pages = len(ledger.people_of(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
@@ -160,8 +169,10 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     submitted(study, "later", recruitment=recruitment)
     assert [settle(recruitment, by=None).due for _ in range(2)] == [2, 0]
     assert brief(recruitment) == [
-        ("base", "2.50", "hand", "paid"), ("difference", "0.50", "hand", "due"), ("base", "3.00", "hand", "due"),
-    ]  # fmt: skip
+        ("base", "2.50", "hand", "paid"),
+        ("difference", "0.50", "hand", "due"),
+        ("base", "3.00", "hand", "due"),
+    ]
     # The link's own pay goes before the arm's.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.25"))
     settle(recruitment, by=None)
@@ -190,8 +201,10 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
     assign.release(screened.pk, "screened_out")
     shown(recruitment, (done, "submitted"), (rejected, "submitted"), (screened, "submitted"))
     assert brief(recruitment) == [
-        ("base", "2.50", "approval", "due"), ("base", "2.50", "approval", "due"), ("outcome", "0.30", "screen_out", "due"),
-    ]  # fmt: skip
+        ("base", "2.50", "approval", "due"),
+        ("base", "2.50", "approval", "due"),
+        ("outcome", "0.30", "screen_out", "due"),
+    ]
     # The task was published for 2.50; the link pays more now.
     give(
         recruitment,
@@ -211,9 +224,11 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.00"))
     shown(recruitment, (done, "approved"), (rejected, "rejected"), (screened, "screened_out"))
     assert brief(recruitment) == [
-        ("base", "2.50", "approval", "paid"), ("base", "2.50", "approval", "cancelled"), ("outcome", "0.30", "screen_out", "paid"),
+        ("base", "2.50", "approval", "paid"),
+        ("base", "2.50", "approval", "cancelled"),
+        ("outcome", "0.30", "screen_out", "paid"),
         ("difference", "0.50", "bonus", "due"),
-    ]  # fmt: skip
+    ]
     # What was rejected and is approved after all is paid, difference and all.
     shown(recruitment, (rejected, "approved"))
     assert brief(recruitment)[4:] == [("base", "2.50", "approval", "paid"), ("difference", "0.50", "bonus", "due")]
@@ -309,8 +324,12 @@ def test_nobody_is_refused_by_default_and_promises_only_rise():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     assert missing(recruitment) == [
-        "screened out", "failed the checks", "no place left", "ended through our fault", "left part-way",
-    ]  # fmt: skip
+        "screened out",
+        "failed the checks",
+        "no place left",
+        "ended through our fault",
+        "left part-way",
+    ]
     assert {row.outcome: row.rule for row in proposed()} == {
         "failed_checks": "all",
         "fault": "all",

@@ -181,8 +181,14 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert page.count('<td class="number">–</td>') == 2 and "6 in all are paid" in page
     assert pay_report.report_of(study)["arms"][0] | {"minutes": None} == {
-        "arm": "all", "people": 6, "minutes": None, "per_hour": None, "below_declared": 0, "without_active_time": 0, "in_another_currency": 6,
-    }  # fmt: skip
+        "arm": "all",
+        "people": 6,
+        "minutes": None,
+        "per_hour": None,
+        "below_declared": 0,
+        "without_active_time": 0,
+        "in_another_currency": 6,
+    }
 
 
 def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():

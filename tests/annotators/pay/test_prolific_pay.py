@@ -40,8 +40,9 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
         PanelTask.objects.create(recruitment=recruitment, external_id=task)
         session = {name: fake.take(task, person) for name, person in PEOPLE.items()}
         mine = {
-            name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name]) for name, person in PEOPLE.items()
-        }  # fmt: skip
+            name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name])
+            for name, person in PEOPLE.items()
+        }
         page = finished(mine["done"])
         assert "You are paid <b>2.50 USD</b>. It comes through Prolific, once what you sent there is approved." in page
         assign.release(mine["half"].pk, "screened_out")

@@ -122,8 +122,10 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
     assert answer.status_code == 302, errors_of(answer)
     recruitment = Recruitment.objects.get()
     assert set(OutcomePay.objects.values_list("outcome", "rule")) == {
-        ("failed_checks", "all"), ("fault", "all"), ("withdrawn", "share"),
-    }  # fmt: skip
+        ("failed_checks", "all"),
+        ("fault", "all"),
+        ("withdrawn", "share"),
+    }
     page = client.get(address(recruitment)).content.decode()
     assert "is not said: screened out, no place left" in page
     answer = saved(client, recruitment, ends_full="amount")
@@ -141,9 +143,11 @@ def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(stu
     client, recruitment = logged_in(user("owner")), promised(panel(study, reward=Decimal("2.00")), full="0.10")
     submitted(study, "early", recruitment=recruitment)
     for changes, words in (
-        ({"reward": "1.99"}, "pay can only rise. They were told 2.00"), ({"currency": "EUR"}, "were told another currency"),
-        ({"ends_full_amount": "0.05"}, "what they were promised can only rise"), ({"ends_full": "", "ends_full_amount": ""}, "can only rise"),
-    ):  # fmt: skip
+        ({"reward": "1.99"}, "pay can only rise. They were told 2.00"),
+        ({"currency": "EUR"}, "were told another currency"),
+        ({"ends_full_amount": "0.05"}, "what they were promised can only rise"),
+        ({"ends_full": "", "ends_full_amount": ""}, "can only rise"),
+    ):
         assert words in errors_of(saved(client, recruitment, **changes)), changes
     answer = saved(client, recruitment, reward="2.75", ends_full="all", ends_full_amount="")
     assert answer.status_code == 302, errors_of(answer)

@@ -62,9 +62,13 @@ def another_part(mine):
     assign.release(mine.pk, "returned")
     other = Batch.objects.filter(study=mine.study_id).exclude(pk=mine.batch_id).first()
     Assignment.objects.create(
-        study=mine.study, batch=other, annotator=mine.annotator, recruitment=mine.recruitment, design=mine.design,
+        study=mine.study,
+        batch=other,
+        annotator=mine.annotator,
+        recruitment=mine.recruitment,
+        design=mine.design,
         reserved_until=timezone.now() + timedelta(hours=1),
-    )  # fmt: skip
+    )
 
 
 # State of time: what happens to somebody who has begun.
@@ -88,7 +92,7 @@ HAPPENS = {
     "closed and over": [close, finish],
     "closed and swept": [close, finish, lambda m: assign.sweep()],
     "given away, and closed": [give_away, close, finish],
-}  # fmt: skip
+}
 PAUSED = {
     f"paused, {words}": [*steps, lambda m: lifecycle.pause(m.study, by=None)]
     for words, steps in HAPPENS.items()

@@ -87,4 +87,4 @@ CASES = {
     "sona": Case("sona", of_sona, {"site": "yourschool.sona-systems.com", "experiment_id": "123"}),
     "invitation": Case("invitation", of_invitation, {"people": 20}),
     "open_link": Case("open_link", of_open_link),
-}  # fmt: skip
+}

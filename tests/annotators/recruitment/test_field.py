@@ -192,11 +192,15 @@ def test_what_goes_wrong_in_the_field_has_a_test(problem):
 def everything() -> tuple:
     """What a look must not change. When a place is kept until may move: looking is being there."""
     return (
-        list(Assignment.objects.order_by("pk").values_list("pk", "batch", "started_at", "submitted_at", "released_at", "seed")),
+        list(
+            Assignment.objects.order_by("pk").values_list(
+                "pk", "batch", "started_at", "submitted_at", "released_at", "seed"
+            )
+        ),
         list(Response.objects.order_by("pk").values_list("pk", "slot", "value", "choice", "text")),
         list(PageVisit.objects.order_by("pk").values_list("pk", "shown", "recorded_at")),
         Annotator.objects.count(),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.django_db

@@ -96,12 +96,17 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
     took_part(recruitment, PEOPLE[0])
     declare(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
-        ("", "empty"), ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
-        (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"), (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
-        (lines((PEOPLE[0], "Infinity", "x")), "not a number"), (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: it is longer than 100"),
-        (lines((PEOPLE[0], 31, "F\x00")), "no text"), (lines((" ", 31, "F")), "Row 2, Participant id: it is empty"),
-        (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"), (f'{HEADER}\n"s1', "is not CSV"),
-    ):  # fmt: skip
+        ("", "empty"),
+        ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
+        (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"),
+        (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
+        (lines((PEOPLE[0], "Infinity", "x")), "not a number"),
+        (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: it is longer than 100"),
+        (lines((PEOPLE[0], 31, "F\x00")), "no text"),
+        (lines((" ", 31, "F")), "Row 2, Participant id: it is empty"),
+        (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"),
+        (f'{HEADER}\n"s1', "is not CSV"),
+    ):
         with pytest.raises(ValueError, match=words):
             read(recruitment, text, "Participant id", by=None)
     assert not kept()

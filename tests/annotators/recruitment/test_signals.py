@@ -35,10 +35,11 @@ def recruitment():
 @pytest.mark.parametrize(
     "signal, receiver",
     [
-        (signals.collect_hindrances, receivers.name_missing_promises), (signals.collect_alerts, receivers.name_kept_ids),
+        (signals.collect_hindrances, receivers.name_missing_promises),
+        (signals.collect_alerts, receivers.name_kept_ids),
         (signals.submissions_taken_in, receivers.settle_ledger),
     ],
-)  # fmt: skip
+)
 def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver):
     apps.get_app_config("annotators").ready()
     assert signal._live_receivers(Recruitment)[0] == [receiver]

@@ -269,9 +269,14 @@ def test_the_search_finds_what_is_there(tmp_path):
     """Every spelling of a text is found in the database and in an archive, and the text itself is not taken for another."""
     study, needle = Study.objects.create(title="x"), strange(1)
     written = {
-        "as it is": needle, "percent": quote(needle, safe=""), "HTML": html.escape(needle), "JSON": json.dumps({"a": needle}), "hex": needle.encode().hex(),
-        "other case": needle.swapcase(), **{f"base64, from {n}": b64encode(b"x" * n + needle.encode() + b"yz").decode() for n in range(3)},
-    }  # fmt: skip
+        "as it is": needle,
+        "percent": quote(needle, safe=""),
+        "HTML": html.escape(needle),
+        "JSON": json.dumps({"a": needle}),
+        "hex": needle.encode().hex(),
+        "other case": needle.swapcase(),
+        **{f"base64, from {n}": b64encode(b"x" * n + needle.encode() + b"yz").decode() for n in range(3)},
+    }
     assert len(spellings(needle)) > 20 and len(list(columns())) > 300
     for how, text in written.items():
         Study.objects.filter(pk=study.pk).update(purpose=f"before {text} after")

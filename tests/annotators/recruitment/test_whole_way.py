@@ -32,8 +32,9 @@ def test_prolific(settings):
         PanelTask.objects.create(recruitment=recruitment, external_id=task)
         session = {name: fake.take(task, person) for name, person in PEOPLE.items()}
         mine = {
-            name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name]) for name, person in PEOPLE.items()
-        }  # fmt: skip
+            name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name])
+            for name, person in PEOPLE.items()
+        }
         assert "cc=A2K7PQ" in finished(mine["done"])
         for name in ("done", "half"):
             fake.send(session[name], "A2K7PQ")

@@ -25,14 +25,16 @@ from tests.players import answered, claimed
 QUESTIONS = [
     {"key": f"k{n}", "text": f"Question {n}?", "scale": scale, "required": n % 2 == 0}
     | ({"skip_reasons": [{"key": "unsure", "label": "I am not sure"}]} if scale["kind"] != "multiple" else {})
-    for n, scale in enumerate([
-        {"kind": "percent"},
-        {"kind": "choice", "options": [{"key": "a", "label": "Apple"}, {"key": "b", "label": "Bread"}]},
-        {"kind": "multiple", "options": [{"key": "a", "label": "Air"}, {"key": "b", "label": "Bus"}]},
-        {"kind": "text"},
-        {"kind": "likert", "labels": ["bad", "middling", "good"]},
-    ])
-]  # fmt: skip
+    for n, scale in enumerate(
+        [
+            {"kind": "percent"},
+            {"kind": "choice", "options": [{"key": "a", "label": "Apple"}, {"key": "b", "label": "Bread"}]},
+            {"kind": "multiple", "options": [{"key": "a", "label": "Air"}, {"key": "b", "label": "Bus"}]},
+            {"kind": "text"},
+            {"kind": "likert", "labels": ["bad", "middling", "good"]},
+        ]
+    )
+]
 
 
 def study_of() -> Study:
@@ -91,17 +93,21 @@ STATES = {
     "closed, and that is over": close_and_sweep,
     **{
         f"released: {reason}, the place is {'taken' if is_taken else 'free'}": release(reason, is_taken)
-        for reason in REASONS_TO_RELEASE for is_taken in (False, True)
+        for reason in REASONS_TO_RELEASE
+        for is_taken in (False, True)
     },
-}  # fmt: skip
+}
 NEVER_AT_WORK = {"not begun": "", "full": Assignment.Released.FULL}
 # In which a page that was not sent before is never stored.
 ENDED = {name for name in STATES if re.search("withdrawn|submitted|screened_out|failed_checks", name)} | {"full"}
 PLACES = ("next", "next, its visit lost", "earlier, the same", "earlier, otherwise", "later", "unknown")
 WAYS = {
-    "send": {"go": "1"}, "autosave": {"save": "auto"}, "save for later": {"save": "1"}, "switch the layout": {"layout": "one"},
+    "send": {"go": "1"},
+    "autosave": {"save": "auto"},
+    "save for later": {"save": "1"},
+    "switch the layout": {"layout": "one"},
     "more time": None,
-}  # fmt: skip
+}
 
 
 def changed(data: dict, **changes) -> dict:
@@ -114,7 +120,9 @@ def text_slot(data: dict) -> str:
 
 BODIES = {
     "valid": lambda data: data,
-    "strange names": lambda data: changed(data, **{"s9.q9": "of an earlier time", "x" * 100: "long", "s2.q1.skip": "no such"}),
+    "strange names": lambda data: changed(
+        data, **{"s9.q9": "of an earlier time", "x" * 100: "long", "s2.q1.skip": "no such"}
+    ),
     "one missing": lambda data: dict(list(data.items())[1:]),
     "too long": lambda data: changed(data, **{text_slot(data): "y" * 2500}),
     "not offered": lambda data: {name: "9999" if name != text_slot(data) else value for name, value in data.items()},
@@ -126,7 +134,7 @@ BODIES = {
     "null bytes": lambda data: changed(data, **{text_slot(data): "a\x00b"}),
     "two values": lambda data: {name: [value, f"{value} more"] for name, value in data.items()},
     "answered and skipped": lambda data: data | {"s2.q4.skip": "unsure", "s2.q1.skip": "unsure"},
-}  # fmt: skip
+}
 
 
 @dataclass

@@ -12,9 +12,13 @@ from .visit import Visit
 @pytest.fixture
 def study():
     draft = spa_draft(
-        systems=("alpha", "beta", "gamma", "delta", "epsilon"), m=4, prompts=8,
-        content_warning="Some stories speak of wolves.", institution="University of Tests", retention="Kept for ten years.",
-    )  # fmt: skip
+        systems=("alpha", "beta", "gamma", "delta", "epsilon"),
+        m=4,
+        prompts=8,
+        content_warning="Some stories speak of wolves.",
+        institution="University of Tests",
+        retention="Kept for ten years.",
+    )
     for n, output in enumerate(Output.objects.filter(system__study=draft).order_by("pk")):
         Output.objects.filter(pk=output.pk).update(text=STORY[: 200 + 97 * (n % 5)] + "\n\nThe end.")
     Prompt.objects.filter(study=draft).update(

@@ -118,8 +118,9 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
     for _ in range(2):
         ledger.settle(door, by=None)
     assert list(Payment.objects.order_by("pk").values_list("amount", "state")) == [
-        (Decimal("0.10"), "cancelled"), (Decimal("2.50"), "due"),
-    ]  # fmt: skip
+        (Decimal("0.10"), "cancelled"),
+        (Decimal("2.50"), "due"),
+    ]
 
 
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
@@ -173,11 +174,14 @@ def test_where_there_is_nothing_to_go_back_with_nobody_is_asked_to_say_so(study)
     assert not waited(Client().post(address, start))
 
 
-@pytest.mark.parametrize(("channel", "settings", "query"), [
-    ("sona", SETTINGS, "survey_code=40351"),
-    ("prolific", {}, f"PROLIFIC_PID={'5f1a' * 6}&STUDY_ID={'6a1b' * 6}&SESSION_ID={'7c1d' * 6}"),
-    ("mturk", {}, "assignmentId=3ASG1&hitId=3HIT1&workerId=A1WORKER&turkSubmitTo=https%3A%2F%2Fwww.mturk.com"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("channel", "settings", "query"),
+    [
+        ("sona", SETTINGS, "survey_code=40351"),
+        ("prolific", {}, f"PROLIFIC_PID={'5f1a' * 6}&STUDY_ID={'6a1b' * 6}&SESSION_ID={'7c1d' * 6}"),
+        ("mturk", {}, "assignmentId=3ASG1&hitId=3HIT1&workerId=A1WORKER&turkSubmitTo=https%3A%2F%2Fwww.mturk.com"),
+    ],
+)
 def test_at_a_panel_that_leads_back_somehow_it_is_offered(study, channel, settings, query):
     door = recruitment(study, channel, settings=settings)
     address = f"/e/{door.key}/?{query}"

@@ -76,8 +76,10 @@ def test_who_had_begun_has_begun_though_a_crash_came_between_the_first_page_and_
     mine = Assignment.objects.filter(pk=assignment.pk)
     path = f"/p/{assignment.code}/s1/"
     for again in (
-        lambda: client.get(path), lambda: client.post(path, {"save": "auto", "s1.q1": "yes"}), lambda: client.post(path, {"s1.q1": "yes"}),
-    ):  # fmt: skip
+        lambda: client.get(path),
+        lambda: client.post(path, {"save": "auto", "s1.q1": "yes"}),
+        lambda: client.post(path, {"s1.q1": "yes"}),
+    ):
         client.get(path)
         PageVisit.objects.filter(assignment=assignment).delete()
         client.get(path)

@@ -90,10 +90,14 @@ def test_every_kind_of_field_and_of_output_is_accessible_and_stays_in_its_box(vi
     refusal = {"skip_reasons": [{"key": "no", "label": "I would rather not say"}]}
     options = {"options": [{"key": "a", "label": "One"}, {"key": "b", "label": "Another"}]}
     scales = [
-        {"kind": "multiple"} | options, {"kind": "choice"} | options, {"kind": "number", "minimum": 18, "maximum": 120},
-        {"kind": "likert", "maximum": 7, "low": "not at all", "high": "very much"}, {"kind": "acknowledgement"},
-        {"kind": "continuous", "minimum": -10, "maximum": 10, "low": "unsure"}, {"kind": "text", "is_long": False},
-    ]  # fmt: skip
+        {"kind": "multiple"} | options,
+        {"kind": "choice"} | options,
+        {"kind": "number", "minimum": 18, "maximum": 120},
+        {"kind": "likert", "maximum": 7, "low": "not at all", "high": "very much"},
+        {"kind": "acknowledgement"},
+        {"kind": "continuous", "minimum": -10, "maximum": 10, "low": "unsure"},
+        {"kind": "text", "is_long": False},
+    ]
     questions = [
         {"key": f"q{n}", "text": f"Question {scale['kind']}?", "scale": scale} for n, scale in enumerate(scales)
     ]

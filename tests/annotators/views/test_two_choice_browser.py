@@ -17,9 +17,10 @@ def study():
     draft = draft_study(systems=("alpha", "beta"), prompts=6, target_n=3, instructions="")
     section = add_choice(draft, m=2, allows_tie=True, noun="story")
     Question.objects.filter(section=section).update(
-        skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge this"}], text="Which story is more natural?",
+        skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge this"}],
+        text="Which story is more natural?",
         help="**Natural** means: a native speaker could have written it.",
-    )  # fmt: skip
+    )
     for n, output in enumerate(Output.objects.filter(system__study=draft).order_by("pk")):
         Output.objects.filter(pk=output.pk).update(text=STORY[: 300 + 97 * (n % 5)] + "\n\nThe end.")
     Prompt.objects.filter(study=draft).update(text="You wake on a train that has stopped in the dark.")

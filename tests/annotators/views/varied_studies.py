@@ -17,14 +17,18 @@ REASONS = [{"key": "no", "label": "I would rather not say"}]
 OPTIONS = [{"key": f"o{n}", "label": f"Option {n}"} for n in range(11, 0, -1)]
 # What a kind of scale needs to be asked; a kind that is not named here is asked as it is.
 NEEDS = {
-    "choice": {"options": OPTIONS}, "multiple": {"options": OPTIONS[:2]}, "acknowledgement": {"high": "I have read it."},
+    "choice": {"options": OPTIONS},
+    "multiple": {"options": OPTIONS[:2]},
+    "acknowledgement": {"high": "I have read it."},
     "text": {"is_long": False},
-}  # fmt: skip
+}
 # Points that look alike and are not: from best to worst, from zero to ten, below zero, and those without numbers of one digit.
 LIKERTS = [
-    {"labels": ["bad", "fair", "good"], "is_best_first": True}, {"minimum": 0, "maximum": 10}, {"minimum": -2, "maximum": 2},
+    {"labels": ["bad", "fair", "good"], "is_best_first": True},
+    {"minimum": 0, "maximum": 10},
+    {"minimum": -2, "maximum": 2},
     {"minimum": 10, "maximum": 12},
-]  # fmt: skip
+]
 
 
 def every_scale():

@@ -53,9 +53,10 @@ def test_a_clock_that_jumps_loses_no_answer_and_makes_no_negative_time(study, cl
     """Every time that is stored lies where it would lie had the clock jumped since."""
     assignment, address, good = at_questions(study)
     for model, columns in (
-        (PageVisit, ["shown_at", "recorded_at"]), (Assignment, ["claimed_at", "started_at", "reserved_until"]),
+        (PageVisit, ["shown_at", "recorded_at"]),
+        (Assignment, ["claimed_at", "started_at", "reserved_until"]),
         (Study, ["launched_at"]),
-    ):  # fmt: skip
+    ):
         QuerySet(model).update(**{column: F(column) - jump for column in columns})
     assert client.post(address, good).status_code == 302
     assignment = finished(assignment)

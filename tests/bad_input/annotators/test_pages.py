@@ -41,10 +41,14 @@ def test_the_answers_of_one_person_do_not_fit_the_page_of_another(study, client)
 # The inbox
 
 INQUIRIES = {
-    "nothing": ("", "a few words"), "blanks": (" \n", "a few words"), "zero width": ("\u200b\u200d", "a few words"),
-    "NUL": ("a\x00b", "NUL character"), "control character": ("a\x07b", "control character"), "too long": ("x" * 2001, "at most 2000"),
+    "nothing": ("", "a few words"),
+    "blanks": (" \n", "a few words"),
+    "zero width": ("\u200b\u200d", "a few words"),
+    "NUL": ("a\x00b", "NUL character"),
+    "control character": ("a\x07b", "control character"),
+    "too long": ("x" * 2001, "at most 2000"),
     "a megabyte": ("x" * 1_000_000, "at most 2000"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "said"), INQUIRIES.values(), ids=INQUIRIES)

@@ -24,11 +24,31 @@ def multipart(part: str) -> bytes:
 
 FORMS = {
     "nothing": (b"", FORM, 422, "4 answers are missing"),
-    "one answer missing": (lambda good: urlencode(dict(list(good.items())[1:])).encode(), FORM, 422, "One answer is missing"),
-    "1,001 fields more": (lambda good: urlencode(good | {f"f{n}": 1 for n in range(1001)}).encode(), FORM, 422, "does not ask for f0"),
-    "too many fields": (lambda good: urlencode({f"f{n}": 1 for n in range(5001)}).encode(), FORM, 400, "More than 5,000 fields"),
+    "one answer missing": (
+        lambda good: urlencode(dict(list(good.items())[1:])).encode(),
+        FORM,
+        422,
+        "One answer is missing",
+    ),
+    "1,001 fields more": (
+        lambda good: urlencode(good | {f"f{n}": 1 for n in range(1001)}).encode(),
+        FORM,
+        422,
+        "does not ask for f0",
+    ),
+    "too many fields": (
+        lambda good: urlencode({f"f{n}": 1 for n in range(5001)}).encode(),
+        FORM,
+        400,
+        "More than 5,000 fields",
+    ),
     "too much": (b"s2.q1=" + b"4" * (2**20 + 1), FORM, 400, "More than 1 MB"),
-    "a megabyte in a number": (lambda good: urlencode(dict.fromkeys(good, "4" * 100_000)).encode(), FORM, 422, "4 answers are missing"),
+    "a megabyte in a number": (
+        lambda good: urlencode(dict.fromkeys(good, "4" * 100_000)).encode(),
+        FORM,
+        422,
+        "4 answers are missing",
+    ),
     "a file": (multipart('; filename="a.png"'), "multipart/form-data; boundary=x", 422, "takes no files"),
     "JSON": (b'{"s2.q1": "40"}', "application/json", 422, "4 answers are missing"),
     "compressed": (b"\x1f\x8b\x08\x00", FORM, 422, "4 answers are missing"),
@@ -36,8 +56,13 @@ FORMS = {
     "cut off": (b"--x\r\nContent-Disp", "multipart/form-data; boundary=x", 422, "4 answers are missing"),
     "no boundary": (b"--x\r\n", "multipart/form-data", 400, "was not understood"),
     "UTF-16": (b"s2.q1=40", f"{FORM}; charset=utf-16", 400, "another character set than UTF-8"),
-    "no character set": (multipart(""), "multipart/form-data; boundary=x; charset=rot13", 400, "another character set than UTF-8"),
-}  # fmt: skip
+    "no character set": (
+        multipart(""),
+        "multipart/form-data; boundary=x; charset=rot13",
+        400,
+        "another character set than UTF-8",
+    ),
+}
 
 
 @pytest.mark.parametrize(("body", "content_type", "status", "said"), FORMS.values(), ids=FORMS)

@@ -52,8 +52,9 @@ def test_a_bad_file_is_told_on_the_page_with_its_row(editor, shelf, data, name, 
 
 
 SAME_KEYS = {
-    "composed": ("caf\u00e9", "cafe\u0301"), "blanks": ("p1", " p1 "),
-}  # fmt: skip
+    "composed": ("caf\u00e9", "cafe\u0301"),
+    "blanks": ("p1", " p1 "),
+}
 ODD_CELLS = {
     "next line": ("a\x85b", False), "line separator": ("a\u2028b", True), "direction": ("\u202eabc\u202c", True), "marks": ("Z\u0351\u0352", True),
     "template": ("{{ 7*7 }}{% x %}", True), "formula": ("=1+1", True), "None": ("None", True), "NA": ("NA", True), "form feed": ("a\x0cb", False),
@@ -131,11 +132,17 @@ BUNDLES = {
     "a text": (lambda text: b'"x"', "one JSON object"),
     "cut off": (lambda text: text.encode()[:-20], "The file is not JSON at line"),
     "twice": (lambda text: text.encode() * 2, "The file is not JSON at line"),
-    "surrogate": (lambda text: text.replace("Take your time", "\\ud800").encode(), "study.instructions: holds half of a surrogate"),
+    "surrogate": (
+        lambda text: text.replace("Take your time", "\\ud800").encode(),
+        "study.instructions: holds half of a surrogate",
+    ),
     "NUL": (lambda text: text.replace("Take your time", "\\u0000").encode(), "study.instructions: holds a NUL"),
-    "NaN": (lambda text: text.replace('"seed": 7', '"seed": NaN').encode(), "study.seed: holds NaN, which is no number"),
+    "NaN": (
+        lambda text: text.replace('"seed": 7', '"seed": NaN').encode(),
+        "study.seed: holds NaN, which is no number",
+    ),
     "deep": (lambda text: b"[" * 100_000, "levels deep"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("data", "said"), BUNDLES.values(), ids=BUNDLES)
@@ -156,7 +163,7 @@ def test_a_bundle_that_is_none_is_told_on_the_page_and_makes_no_study(editor, st
         ({"manner": "longest_of_others", "trimmed": ["\x00"]}, "not one of the available choices"),
         ({}, "required"),
     ],
-)  # fmt: skip
+)
 def test_a_preparation_that_cannot_be_is_refused(editor, study, sent, said):
     address = reverse("import_preparation", args=[study.code])
     response = editor.post(address, {"ends": "whole", "act": "look"} | sent)

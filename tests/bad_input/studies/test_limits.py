@@ -17,10 +17,18 @@ pytestmark = pytest.mark.django_db
 
 BURDENS = {
     "m 0": (lambda s: s.sections.filter(protocol="spa").update(m=0), "Annotators must see at least one prompt", "m"),
-    "more than prompts": (lambda s: s.sections.filter(protocol="spa").update(m=13), "A batch needs 13 prompts", "prompts"),
+    "more than prompts": (
+        lambda s: s.sections.filter(protocol="spa").update(m=13),
+        "A batch needs 13 prompts",
+        "prompts",
+    ),
     "no system": (lambda s: (_no_stimuli(s), s.systems.all().delete()), "There are no systems", "systems"),
-    "one system": (lambda s: (_no_stimuli(s), s.systems.exclude(name="alpha").delete()), "There is 1 system", "systems"),
-}  # fmt: skip
+    "one system": (
+        lambda s: (_no_stimuli(s), s.systems.exclude(name="alpha").delete()),
+        "There is 1 system",
+        "systems",
+    ),
+}
 
 
 def _no_stimuli(study):

@@ -49,7 +49,13 @@ def test_settings_of_a_link_that_lead_nowhere_are_refused(client, study, changes
 
 
 @pytest.mark.parametrize(
-    "address", ["https://panel.example.org/done?cc=C1&s={session}", "HTTPS://a.b:8443", "https://xn--80ak6aa92e.com/#x", "C1-{code}"],
-)  # fmt: skip
+    "address",
+    [
+        "https://panel.example.org/done?cc=C1&s={session}",
+        "HTTPS://a.b:8443",
+        "https://xn--80ak6aa92e.com/#x",
+        "C1-{code}",
+    ],
+)
 def test_a_way_back_that_leads_somewhere_is_taken(client, study, address):
     saved(client, builders.panel(study), **{"settings-return_complete": address})

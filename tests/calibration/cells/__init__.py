@@ -11,6 +11,11 @@ from tests.calibration.cells.spa import spa_cells
 
 def cells() -> list[Cell]:
     return [
-        *spa_cells(), *rating_cells(), *mean_cells(), *human_likeness_cells(), *choice_cells(), *best_worst_cells(),
+        *spa_cells(),
+        *rating_cells(),
+        *mean_cells(),
+        *human_likeness_cells(),
+        *choice_cells(),
+        *best_worst_cells(),
         *agreement_and_rank_cells(),
-    ]  # fmt: skip
+    ]

@@ -24,21 +24,37 @@ def _strength(rng, n) -> bool | None:
 def best_worst_cells():
     for n in (20, 60):
         yield Cell(
-            "Best and worst", REJECTS, "five strengths are equal, joint F", "four of five systems a set, activity uneven", n,
+            "Best and worst",
+            REJECTS,
+            "five strengths are equal, joint F",
+            "four of five systems a set, activity uneven",
+            n,
             lambda rng, n=n: rejected(
                 best_worst.best_worst_logit(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).omnibus
             ),
-        )  # fmt: skip
+        )
     for n in (20, 60):
         yield Cell(
-            "Best and worst", COVERS, "strengths (best-worst logit)", "five systems, the last against the first, activity uneven", n,
-            lambda rng, n=n: _strength(rng, n), runs=1000, nominal=0.95,
-        )  # fmt: skip
+            "Best and worst",
+            COVERS,
+            "strengths (best-worst logit)",
+            "five systems, the last against the first, activity uneven",
+            n,
+            lambda rng, n=n: _strength(rng, n),
+            runs=1000,
+            nominal=0.95,
+        )
     for n in (20, 60):
         yield Cell(
-            "Best and worst", COVERS, "score (best less worst, by times shown)", "five systems of equal worth, activity uneven", n,
+            "Best and worst",
+            COVERS,
+            "score (best less worst, by times shown)",
+            "five systems of equal worth, activity uneven",
+            n,
             lambda rng, n=n: covered(
-                best_worst.maxdiff_counts(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).scores[0], 0.0
+                best_worst.maxdiff_counts(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).scores[0],
+                0.0,
             ),
-            runs=1000, nominal=0.95,
-        )  # fmt: skip
+            runs=1000,
+            nominal=0.95,
+        )

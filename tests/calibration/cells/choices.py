@@ -80,13 +80,25 @@ def choice_cells():
     )
     for n in (20, 60):
         yield Cell(
-            "Two choices", COVERS, "strengths with ties (Davidson), annotators resampled", "four systems, the last against the first", n,
-            lambda rng, n=n: _tied_strength(rng, n), runs=1000, nominal=0.95,
-        )  # fmt: skip
+            "Two choices",
+            COVERS,
+            "strengths with ties (Davidson), annotators resampled",
+            "four systems, the last against the first",
+            n,
+            lambda rng, n=n: _tied_strength(rng, n),
+            runs=1000,
+            nominal=0.95,
+        )
     yield Cell(
-        "Two choices", COVERS, "strengths (Bradley-Terry), labels resampled", "four systems, 40 labels a pair", 240,
-        _chosen_strength, runs=1000, nominal=0.95,
-    )  # fmt: skip
+        "Two choices",
+        COVERS,
+        "strengths (Bradley-Terry), labels resampled",
+        "four systems, 40 labels a pair",
+        240,
+        _chosen_strength,
+        runs=1000,
+        nominal=0.95,
+    )
 
 
 def _share(rng) -> bool | None:

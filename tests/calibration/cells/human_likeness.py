@@ -10,9 +10,14 @@ from tests.calibration.cells.cell import ALPHA, REJECTS, Cell, rejected
 def human_likeness_cells():
     for n in (20, 65):
         yield Cell(
-            "Human or machine", REJECTS, "accuracy, annotators and texts as clusters", "5 of 100 texts each", n,
-            lambda rng, n=n: rejected(detection.accuracy(*worlds.sparse(rng, n))), runs=1000,
-        )  # fmt: skip
+            "Human or machine",
+            REJECTS,
+            "accuracy, annotators and texts as clusters",
+            "5 of 100 texts each",
+            n,
+            lambda rng, n=n: rejected(detection.accuracy(*worlds.sparse(rng, n))),
+            runs=1000,
+        )
     yield Cell("Human or machine", REJECTS, "four conditions, Welch's ANOVA", "accuracies of 5 texts", 4 * 65, _anova)
     yield Cell(
         "Human or machine",

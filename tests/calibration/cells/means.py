@@ -10,18 +10,31 @@ from tests.calibration.cells.cell import COVERS, REJECTS, Cell, covered, rejecte
 def rating_cells():
     for n in (20, 60):
         yield Cell(
-            "Ratings", REJECTS, "difference of means, clustered", "Likert 1..5, three prompts each", n,
+            "Ratings",
+            REJECTS,
+            "difference of means, clustered",
+            "Likert 1..5, three prompts each",
+            n,
             lambda rng, n=n: rejected(ratings.mean_difference(*worlds.likert_pair(rng, n, 3), scale=(1, 5))),
-        )  # fmt: skip
+        )
         yield Cell(
-            "Ratings", REJECTS, "probability of superiority", "Likert 1..5, three prompts each", n,
+            "Ratings",
+            REJECTS,
+            "probability of superiority",
+            "Likert 1..5, three prompts each",
+            n,
             lambda rng, n=n: rejected(ratings.superiority(*worlds.likert_pair(rng, n, 3), resamples=199, rng=rng)),
-        )  # fmt: skip
+        )
         yield Cell(
-            "Ratings", COVERS, "probability of superiority, interval", "Likert 1..5, three prompts each", n,
+            "Ratings",
+            COVERS,
+            "probability of superiority, interval",
+            "Likert 1..5, three prompts each",
+            n,
             lambda rng, n=n: covered(ratings.superiority(*worlds.likert_pair(rng, n, 3), resamples=999, rng=rng), 0.5),
-            runs=1000, nominal=0.95,
-        )  # fmt: skip
+            runs=1000,
+            nominal=0.95,
+        )
     yield Cell(
         "Ratings", REJECTS, "cumulative logit, clustered", "Likert 1..5, three prompts each", 60, _logit, runs=200
     )
@@ -37,26 +50,54 @@ def _logit(rng) -> bool | None:
 
 def mean_cells():
     yield Cell(
-        "Means", COVERS, "clustered mean (CV3)", "a few annotators give most labels", 40,
-        lambda rng: covered(clusters.clustered_mean(*worlds.heavy_tailed(rng)), 0), nominal=0.95,
-    )  # fmt: skip
+        "Means",
+        COVERS,
+        "clustered mean (CV3)",
+        "a few annotators give most labels",
+        40,
+        lambda rng: covered(clusters.clustered_mean(*worlds.heavy_tailed(rng)), 0),
+        nominal=0.95,
+    )
     yield Cell(
-        "Means", COVERS, "clustered mean (CR1)", "a few annotators give most labels", 40,
-        lambda rng: covered(clusters.clustered_mean(*worlds.heavy_tailed(rng), method="cr1"), 0), nominal=0.95, is_ours=False,
-    )  # fmt: skip
+        "Means",
+        COVERS,
+        "clustered mean (CR1)",
+        "a few annotators give most labels",
+        40,
+        lambda rng: covered(clusters.clustered_mean(*worlds.heavy_tailed(rng), method="cr1"), 0),
+        nominal=0.95,
+        is_ours=False,
+    )
     yield Cell(
-        "Means", COVERS, "labels as if independent", "a few annotators give most labels", 40,
-        lambda rng: covered(basic.one_sample(worlds.heavy_tailed(rng)[0], null=0), 0), nominal=0.95, is_ours=False,
-    )  # fmt: skip
+        "Means",
+        COVERS,
+        "labels as if independent",
+        "a few annotators give most labels",
+        40,
+        lambda rng: covered(basic.one_sample(worlds.heavy_tailed(rng)[0], null=0), 0),
+        nominal=0.95,
+        is_ours=False,
+    )
     for n_annotators, n_items in ((20, 50), (10, 30), (5, 100)):
         yield Cell(
-            "Means", COVERS, "annotators and items as clusters", f"everybody judges all {n_items} items", n_annotators,
-            lambda rng, a=n_annotators, i=n_items: covered(clusters.two_way_mean(*worlds.grid(rng, a, i)), 0.5), nominal=0.95,
-        )  # fmt: skip
+            "Means",
+            COVERS,
+            "annotators and items as clusters",
+            f"everybody judges all {n_items} items",
+            n_annotators,
+            lambda rng, a=n_annotators, i=n_items: covered(clusters.two_way_mean(*worlds.grid(rng, a, i)), 0.5),
+            nominal=0.95,
+        )
     yield Cell(
-        "Means", COVERS, "annotators and items as clusters", "5 of 100 items each", 130,
-        lambda rng: covered(clusters.two_way_mean(*worlds.sparse(rng)), 0.5), runs=1000, nominal=0.95,
-    )  # fmt: skip
+        "Means",
+        COVERS,
+        "annotators and items as clusters",
+        "5 of 100 items each",
+        130,
+        lambda rng: covered(clusters.two_way_mean(*worlds.sparse(rng)), 0.5),
+        runs=1000,
+        nominal=0.95,
+    )
     for shares, world, sizes in (
         (worlds.HIGH, "mean score .79", (20, 50, 100)),
         (worlds.CEILING, "mean score .95", (50, 100)),

@@ -14,37 +14,72 @@ def spa_cells():
         for n in sizes:
             warned = "small_n_skew" if shape == "skewed" else ""
             yield Cell(
-                "SPA", REJECTS, "mean of both orders, t", f"answers {shape}", n,
-                lambda rng, n=n, shape=shape: rejected(spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n, shape=shape)))),
+                "SPA",
+                REJECTS,
+                "mean of both orders, t",
+                f"answers {shape}",
+                n,
+                lambda rng, n=n, shape=shape: rejected(
+                    spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n, shape=shape)))
+                ),
                 warned=warned,
-            )  # fmt: skip
+            )
     yield Cell("SPA", REJECTS, "five pairs, Holm (any rejection)", "answers even", 60, _family, runs=1000)
     yield Cell(
-        "SPA", REJECTS, "order symmetry, mean gap", "noise .10 in both orders", 60,
-        lambda rng: rejected(spa.order_symmetry(*worlds.noisy_orders(rng, 60))), runs=1000,
-    )  # fmt: skip
+        "SPA",
+        REJECTS,
+        "order symmetry, mean gap",
+        "noise .10 in both orders",
+        60,
+        lambda rng: rejected(spa.order_symmetry(*worlds.noisy_orders(rng, 60))),
+        runs=1000,
+    )
     yield Cell(
-        "SPA", REJECTS, "sign flips", "answers even", 30,
-        lambda rng: rejected(basic.sign_flip(spa.combined(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)), runs=1000,
-    )  # fmt: skip
+        "SPA",
+        REJECTS,
+        "sign flips",
+        "answers even",
+        30,
+        lambda rng: rejected(
+            basic.sign_flip(spa.combined(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)
+        ),
+        runs=1000,
+    )
     yield Cell(
-        "SPA", REJECTS, "equivalence (TOST), margin .10", "true difference at the margin", 60,
-        lambda rng: bool(equivalence.equivalence(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue < ALPHA),
-    )  # fmt: skip
+        "SPA",
+        REJECTS,
+        "equivalence (TOST), margin .10",
+        "true difference at the margin",
+        60,
+        lambda rng: bool(
+            equivalence.equivalence(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue < ALPHA
+        ),
+    )
     yield Cell(
         "SPA", REJECTS, "one order after tau (as published)", "noise .10", 60, _one_order_after_tau, is_ours=False
     )
     yield Cell("SPA", REJECTS, "Wilcoxon as a test of the mean", "answers skewed", 90, _wilcoxon, is_ours=False)
     for n in (20, 50, 100):
         yield Cell(
-            "SPA", COVERS, "mean of both orders, t interval", "true preference .5", n,
-            lambda rng, n=n: covered(spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n))), 0.5), nominal=0.95,
-        )  # fmt: skip
+            "SPA",
+            COVERS,
+            "mean of both orders, t interval",
+            "true preference .5",
+            n,
+            lambda rng, n=n: covered(spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n))), 0.5),
+            nominal=0.95,
+        )
     for n in (20, 60):
         yield Cell(
-            "SPA", COVERS, "strengths (fractional Bradley-Terry)", "four systems, the last against the first", n,
-            lambda rng, n=n: _strength(rng, n), runs=1000, nominal=0.95,
-        )  # fmt: skip
+            "SPA",
+            COVERS,
+            "strengths (fractional Bradley-Terry)",
+            "four systems, the last against the first",
+            n,
+            lambda rng, n=n: _strength(rng, n),
+            runs=1000,
+            nominal=0.95,
+        )
 
 
 def _family(rng) -> bool:

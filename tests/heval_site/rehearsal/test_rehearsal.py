@@ -27,12 +27,19 @@ from tests.builders import choice_study, promised, spa_draft, spa_study, user
 pytestmark = pytest.mark.django_db
 SITE = "https://eval.example.org"
 CODES = {
-    "code_complete": "A2K7PQWX", "code_screened_out": "B3T4RWYZ", "code_full": "D5XNUVCD", "code_no_consent": "E6Y7GHJK",
-}  # fmt: skip
+    "code_complete": "A2K7PQWX",
+    "code_screened_out": "B3T4RWYZ",
+    "code_full": "D5XNUVCD",
+    "code_no_consent": "E6Y7GHJK",
+}
 GENERIC = {
-    "person_parameter": "who", "session_parameter": "session", "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
-    "return_screened_out": "https://panel.example.org/out?s={session}", "return_full": "FULL-9", "return_no_consent": "NO-4",
-}  # fmt: skip
+    "person_parameter": "who",
+    "session_parameter": "session",
+    "return_complete": "https://panel.example.org/done?cc=C1&s={session}",
+    "return_screened_out": "https://panel.example.org/out?s={session}",
+    "return_full": "FULL-9",
+    "return_no_consent": "NO-4",
+}
 
 
 def in_process(number):
@@ -88,13 +95,20 @@ def test_prolific_without_a_fault(site):
 @pytest.mark.parametrize(
     "channel, wanted",
     [
-        ("open_link", {}), ("external_question", {"site": "https://tasks.example.org", "submits": ["screened_out"]}),
+        ("open_link", {}),
+        ("external_question", {"site": "https://tasks.example.org", "submits": ["screened_out"]}),
         ("external_question", {"site": "https://tasks.example.org", "variant": "link"}),
         ("invitation", {"people": 20, "days": 0, "revoked": ""}),
         ("sona", {"site": "x.sona-systems.com", "experiment_id": "12", "credit_token": "abc"}),
-        ("connect", {"return_complete": "https://connect.cloudresearch.com/x?c=1", "return_in_part": "https://connect.cloudresearch.com/x?c=2"}),
+        (
+            "connect",
+            {
+                "return_complete": "https://connect.cloudresearch.com/x?c=1",
+                "return_in_part": "https://connect.cloudresearch.com/x?c=2",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_channels_without_a_service(site, channel, wanted):
     site.EXTERNAL_QUESTION_SITES = ("https://tasks.example.org",)
     report = played(site, channel, wanted)
@@ -286,9 +300,13 @@ def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
     home.mkdir()
     (home / "plan.json").write_text("{}")
     child = subprocess.Popen(
-        [sys.executable, "-m", "heval_site.rehearsal.stage", str(home)], cwd=home, env=runner.environment(home),
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "heval_site.rehearsal.stage", str(home)],
+        cwd=home,
+        env=runner.environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     child.stdin.close()
     assert child.wait(30) == 3 and not home.exists()
 

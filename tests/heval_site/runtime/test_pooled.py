@@ -76,8 +76,14 @@ def test_a_connection_that_the_server_ended_is_replaced_before_anybody_has_it(po
 
 @pytest.mark.parametrize(
     "moment",
-    ["2026-11-22 18:22:28.541232+00", "2026-01-01 00:00:00+00", "2026-01-01 00:00:00.2+00", "1969-12-31 23:59:59.999999+00", "0099-01-01 00:00:00+00"],
-)  # fmt: skip
+    [
+        "2026-11-22 18:22:28.541232+00",
+        "2026-01-01 00:00:00+00",
+        "2026-01-01 00:00:00.2+00",
+        "1969-12-31 23:59:59.999999+00",
+        "0099-01-01 00:00:00+00",
+    ],
+)
 def test_moments_are_those_of_django(pool, moment):
     with connection.cursor() as cursor:
         cursor.execute("SELECT %s::timestamptz, NULL::timestamptz", [moment])

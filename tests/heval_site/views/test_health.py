@@ -100,11 +100,17 @@ def test_the_doctor_finds_an_ailment_and_names_a_remedy(well, monkeypatch, name)
     assert checks[name]["status"] == "failed" and len(checks[name]["fix"]) > 10
 
 
-@pytest.mark.parametrize("folder, file, status, fix", [
-    (0o700, 0o600, "ok", ""), (0o755, 0o600, "failed", "chmod 700 '{home}'"), (0o701, 0o600, "failed", "chmod 700 '{home}'"),
-    (0o750, 0o600, "warning", "chmod 700 '{home}'"), (0o700, 0o640, "failed", "chmod 600 '{home}/pseudonym_key'"),
-    (0o755, 0o644, "failed", "chmod 700 '{home}'; chmod 600 '{home}/pseudonym_key'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "folder, file, status, fix",
+    [
+        (0o700, 0o600, "ok", ""),
+        (0o755, 0o600, "failed", "chmod 700 '{home}'"),
+        (0o701, 0o600, "failed", "chmod 700 '{home}'"),
+        (0o750, 0o600, "warning", "chmod 700 '{home}'"),
+        (0o700, 0o640, "failed", "chmod 600 '{home}/pseudonym_key'"),
+        (0o755, 0o644, "failed", "chmod 700 '{home}'; chmod 600 '{home}/pseudonym_key'"),
+    ],
+)
 def test_the_doctor_tells_whom_an_older_home_lets_in(well, settings, tmp_path, folder, file, status, fix):
     home = tmp_path / "my home"
     home.mkdir()

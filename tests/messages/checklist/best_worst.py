@@ -27,23 +27,51 @@ def worst_with(**columns):
 
 LINES = {
     f"{P}:problems": [
-        ("A best and a worst need outputs of 3 systems at least", "#systems-group", on(lambda: best_worst(("alpha", "beta")))),
-        ("alpha would always be chosen", "#systems-group", on(
-            best_worst, lambda s: s.systems.filter(name="alpha").update(reference="maximal"))),
-        ("Arm second shows the outputs of fewer than 3 systems", "#arms-group", on(best_worst, arm(systems=["alpha", "beta"]))),
+        (
+            "A best and a worst need outputs of 3 systems at least",
+            "#systems-group",
+            on(lambda: best_worst(("alpha", "beta"))),
+        ),
+        (
+            "alpha would always be chosen",
+            "#systems-group",
+            on(best_worst, lambda s: s.systems.filter(name="alpha").update(reference="maximal")),
+        ),
+        (
+            "Arm second shows the outputs of fewer than 3 systems",
+            "#arms-group",
+            on(best_worst, arm(systems=["alpha", "beta"])),
+        ),
         ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
         ("1 ready-made items hold fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
     ],
     f"{P}:_question_problems": [
-        ("There must be a question with the key “worst”", "#questions-group", on(best_worst, without_question("worst"))),
+        (
+            "There must be a question with the key “worst”",
+            "#questions-group",
+            on(best_worst, without_question("worst")),
+        ),
         ("Question least is neither “best” nor “worst”", "#questions-group", on(best_worst, worst_with(key="least"))),
-        ("Question best must be asked as one of the outputs shown", "#questions-group", on(
-            best_worst, question_with(scale={"kind": "percent"}))),
+        (
+            "Question best must be asked as one of the outputs shown",
+            "#questions-group",
+            on(best_worst, question_with(scale={"kind": "percent"})),
+        ),
         ("Question best is about all outputs of a page", "#questions-group", on(best_worst, names_systems)),
-        ("Question worst offers ways not to answer", "#questions-group", on(
-            best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}]))),
-        ("The best and the worst are asked on two criteria", "#questions-group", on(best_worst, worst_with(criterion="fluency"))),
-        ("One of the two questions must be answered and the other need not", "#questions-group", on(
-            best_worst, worst_with(required=False))),
+        (
+            "Question worst offers ways not to answer",
+            "#questions-group",
+            on(best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}])),
+        ),
+        (
+            "The best and the worst are asked on two criteria",
+            "#questions-group",
+            on(best_worst, worst_with(criterion="fluency")),
+        ),
+        (
+            "One of the two questions must be answered and the other need not",
+            "#questions-group",
+            on(best_worst, worst_with(required=False)),
+        ),
     ],
-}  # fmt: skip
+}

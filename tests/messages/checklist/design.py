@@ -27,7 +27,11 @@ D = "studies/design"
 LINES = {
     f"{D}:rule_problems": [
         ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
-        ("no answer with the key “maybe”", "Correct the rule's settings", on(ruled("answered", question="fluent", options=["maybe"]))),
+        (
+            "no answer with the key “maybe”",
+            "Correct the rule's settings",
+            on(ruled("answered", question="fluent", options=["maybe"])),
+        ),
     ],
     f"{D}:batch_problems": [
         ("no live section that it is about compares anything", "Name another section", on(full_spa, about_a_survey)),
@@ -42,7 +46,11 @@ LINES = {
         ("No duration is declared", "#id_minutes", on(spa, study_with(minutes=None))),
         ("There is no arm", "#arms-group", on(spa, lambda s: s.arms.all().delete())),
         ("There is no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
-        ("Annotators may take several batches", "#id_batches_per_annotator", on(spa, study_with(batches_per_annotator=2))),
+        (
+            "Annotators may take several batches",
+            "#id_batches_per_annotator",
+            on(spa, study_with(batches_per_annotator=2)),
+        ),
     ],
     f"{D}:arm_problems": [
         ("The arms have 9 places in all, the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
@@ -57,7 +65,11 @@ LINES = {
     ],
     f"{D}:form_problems": [
         ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
-        ("Section 1 asks nothing", "add a question", on(spa, lambda s: first_question(s).section.questions.all().delete())),
+        (
+            "Section 1 asks nothing",
+            "add a question",
+            on(spa, lambda s: first_question(s).section.questions.all().delete()),
+        ),
     ],
     f"{D}:stimuli_problems": [
         ("There is 1 system: nothing can be compared", "#systems-group", on(rating, lambda s: only(s, "alpha"))),
@@ -65,31 +77,55 @@ LINES = {
         ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
     ],
     f"{D}:_coverage_problems": [
-        ("1 of 12 prompts have no output of some system and are not shown: p011", "/", on(spa, lambda s: _missing(s, "p011"))),
-        ("A batch needs 4 prompts with an output of every system; there are 2", "Import more prompts", on(spa, no_outputs_but("beta", "p000", "p001"))),
+        (
+            "1 of 12 prompts have no output of some system and are not shown: p011",
+            "/",
+            on(spa, lambda s: _missing(s, "p011")),
+        ),
+        (
+            "A batch needs 4 prompts with an output of every system; there are 2",
+            "Import more prompts",
+            on(spa, no_outputs_but("beta", "p000", "p001")),
+        ),
     ],
     f"{D}:contrast_problems": [
         ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
         ("No comparison is primary", "#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
-        ("No section estimates 'utility'", "#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
-        ("is expected to be equivalent, but no margin says", "#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
+        (
+            "No section estimates 'utility'",
+            "#contrasts-group",
+            on(spa, lambda s: s.contrasts.update(estimand="utility")),
+        ),
+        (
+            "is expected to be equivalent, but no margin says",
+            "#contrasts-group",
+            on(spa, lambda s: s.contrasts.update(expected="~")),
+        ),
         ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
     ],
     f"{D}:block_of": [
         ("Some arms have a number of places", "give each arm a number", on(spa, all_arms(wanted=3), arm())),
-        ("The places of the arms (131, 130)", "Give the arms rounder numbers", on(spa, all_arms(wanted=131), arm(wanted=130))),
+        (
+            "The places of the arms (131, 130)",
+            "Give the arms rounder numbers",
+            on(spa, all_arms(wanted=131), arm(wanted=130)),
+        ),
     ],
     f"{D}:_explained": [
         ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
     ],
     f"{D}:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
     f"{D}:_from_sources": [
-        ("1 more prompt is needed and 0 are left", "lower the number of items", on(lambda: _shared_prompts(), study_with(coverage="independent"))),
+        (
+            "1 more prompt is needed and 0 are left",
+            "lower the number of items",
+            on(lambda: _shared_prompts(), study_with(coverage="independent")),
+        ),
     ],
     f"{D}:_items_of": [
         ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
     ],
-}  # fmt: skip
+}
 
 
 def _empty(study):

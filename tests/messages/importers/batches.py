@@ -12,36 +12,109 @@ def two_sections(study):
 
 LINES = {
     f"{TABLES}:add": [
-        ("the arm second does not see section 1", FILE, batches([wide("b", "p1", ada="a", bo="b") | {"arm": "second"}], second_arm, lambda s: s.sections.get().arms.set(s.arms.filter(name="all")))),
-        ("ada stands twice for p1 in batch b", "number its places in a column position", batches([
-            {"batch": "b", "prompt_key": "p1", "prompt_text": "P", "system": "ada", "text": "a", "sample": n} for n in (0, 1)])),
-        ("the arm all does not see bo", FILE, batches([wide("b", "p1", ada="a", bo="b")], lambda s: s.arms.get().systems.set(s.systems.filter(name="ada")))),
+        (
+            "the arm second does not see section 1",
+            FILE,
+            batches(
+                [wide("b", "p1", ada="a", bo="b") | {"arm": "second"}],
+                second_arm,
+                lambda s: s.sections.get().arms.set(s.arms.filter(name="all")),
+            ),
+        ),
+        (
+            "ada stands twice for p1 in batch b",
+            "number its places in a column position",
+            batches(
+                [
+                    {"batch": "b", "prompt_key": "p1", "prompt_text": "P", "system": "ada", "text": "a", "sample": n}
+                    for n in (0, 1)
+                ]
+            ),
+        ),
+        (
+            "the arm all does not see bo",
+            FILE,
+            batches(
+                [wide("b", "p1", ada="a", bo="b")], lambda s: s.arms.get().systems.set(s.systems.filter(name="ada"))
+            ),
+        ),
     ],
     f"{TABLES}:_section": [
-        ("The study has no section that shows items", "define it before its ready-made batches", file(lines([wide("b", "p1", ada="a")]), "t.jsonl", makes_batches=True)),
+        (
+            "The study has no section that shows items",
+            "define it before its ready-made batches",
+            file(lines([wide("b", "p1", ada="a")]), "t.jsonl", makes_batches=True),
+        ),
         ("is missing: several sections show items (1, 2)", FILE, batches([wide("b", "p1", ada="a")], two_sections)),
         ("no section 7 draws items; sections that do: 1", FILE, batches([wide("b", "p1", ada="a") | {"section": 7}])),
     ],
     f"{TABLES}:_batch": [
         ("the study has no arm “x”; it has all", FILE, batches([wide("b", "p1", ada="a") | {"arm": "x"}])),
-        ("batch b is of the arm all in row 1", FILE, batches([wide("b", "p1", ada="a") | {"arm": "all"}, wide("b", "p2", ada="a") | {"arm": "second"}], second_arm)),
+        (
+            "batch b is of the arm all in row 1",
+            FILE,
+            batches(
+                [wide("b", "p1", ada="a") | {"arm": "all"}, wide("b", "p2", ada="a") | {"arm": "second"}], second_arm
+            ),
+        ),
         ("“B” and “b” differ only in case", FILE, batches([wide("b", "p1", ada="a"), wide("B", "p2", ada="a")])),
         ("is missing; the study has 2", FILE, batches([wide("b", "p1", ada="a")], second_arm)),
         ("is missing; the study has none", FILE, batches([wide("b", "p1", ada="a")], lambda s: s.arms.all().delete())),
     ],
     f"{TABLES}:_place": [
-        ("is given in some rows of batch b and not in others (row 1)", FILE, batches([wide("b", "p1", ada="a"), wide("b", "p2", 1, ada="a")])),
-        ("place 1 of batch b holds p1 in row 1", FILE, batches([wide("b", "p1", 1, ada="a"), wide("b", "p2", 1, ada="a")])),
+        (
+            "is given in some rows of batch b and not in others (row 1)",
+            FILE,
+            batches([wide("b", "p1", ada="a"), wide("b", "p2", 1, ada="a")]),
+        ),
+        (
+            "place 1 of batch b holds p1 in row 1",
+            FILE,
+            batches([wide("b", "p1", 1, ada="a"), wide("b", "p2", 1, ada="a")]),
+        ),
     ],
-    f"{TABLES}:finish": [("“B” differs from “b” of the study only in case", FILE, batches([wide("B", "p1", ada="a", bo="b")], brings(lines([wide("b", "p1", ada="a", bo="b")]), "t.jsonl", makes_batches=True)))],
+    f"{TABLES}:finish": [
+        (
+            "“B” differs from “b” of the study only in case",
+            FILE,
+            batches(
+                [wide("B", "p1", ada="a", bo="b")],
+                brings(lines([wide("b", "p1", ada="a", bo="b")]), "t.jsonl", makes_batches=True),
+            ),
+        )
+    ],
     f"{TABLES}:_check_items": [
-        ("batch b holds p1 without any output", FILE, batches([{"batch": "b", "prompt_key": "p1", "prompt_text": "P", "outputs": {"ada": None}}])),
-        ("batch b holds p1 with these very outputs already (row 1)", FILE, batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="a", bo="b")])),
+        (
+            "batch b holds p1 without any output",
+            FILE,
+            batches([{"batch": "b", "prompt_key": "p1", "prompt_text": "P", "outputs": {"ada": None}}]),
+        ),
+        (
+            "batch b holds p1 with these very outputs already (row 1)",
+            FILE,
+            batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="a", bo="b")]),
+        ),
     ],
     f"{TABLES}:_add_findings": [
-        ("A prompt stands more than once in one batch: its annotator meets it again. b: p1, 2 times", NOTHING, batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="c", bo="d")])),
-        ("Items of ready-made batches lack the output of a system. b: p1 lacks bo", NOTHING, batches([wide("b", "p1", ada="a")])),
-        ("Ready-made batches hold more or fewer items than their section's m. b: 1 in section 1, whose m is 2", NOTHING, batches([wide("b", "p1", ada="a", bo="b")])),
-        ("Ready-made batches hold nothing for a section that shows items. b: nothing in section 2", NOTHING, batches([wide("b", "p1", ada="a", bo="b") | {"section": 1}], two_sections)),
+        (
+            "A prompt stands more than once in one batch: its annotator meets it again. b: p1, 2 times",
+            NOTHING,
+            batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="c", bo="d")]),
+        ),
+        (
+            "Items of ready-made batches lack the output of a system. b: p1 lacks bo",
+            NOTHING,
+            batches([wide("b", "p1", ada="a")]),
+        ),
+        (
+            "Ready-made batches hold more or fewer items than their section's m. b: 1 in section 1, whose m is 2",
+            NOTHING,
+            batches([wide("b", "p1", ada="a", bo="b")]),
+        ),
+        (
+            "Ready-made batches hold nothing for a section that shows items. b: nothing in section 2",
+            NOTHING,
+            batches([wide("b", "p1", ada="a", bo="b") | {"section": 1}], two_sections),
+        ),
     ],
-}  # fmt: skip
+}

@@ -22,17 +22,29 @@ LINES = {
         ("column “prompt_key”: must not be empty", FILE, bad("no key")),
         ("“english!” is no language tag", "such as en or pt-BR", bad("language odd")),
     ],
-    f"{TABLES}:_attributes": [("must be an object (JSON lines)", "in CSV write columns such as", bad("attributes no object"))],
-    f"{TABLES}:_written_outputs": [("is missing: a text or image without the system that made it", FILE, bad("no system column"))],
+    f"{TABLES}:_attributes": [
+        ("must be an object (JSON lines)", "in CSV write columns such as", bad("attributes no object"))
+    ],
+    f"{TABLES}:_written_outputs": [
+        ("is missing: a text or image without the system that made it", FILE, bad("no system column"))
+    ],
     f"{TABLES}:_wide_outputs": [
         ("must be an object of outputs by system", "such as", bad("outputs no object")),
-        ("has 501 systems, 500 are allowed", FILE, file(lines([{"prompt_key": "p1", "outputs": {f"s{n}": "a" for n in range(501)}}]), "t.jsonl")),
+        (
+            "has 501 systems, 500 are allowed",
+            FILE,
+            file(lines([{"prompt_key": "p1", "outputs": {f"s{n}": "a" for n in range(501)}}]), "t.jsonl"),
+        ),
         ("does not know txt", "it knows", bad("output of odd parts")),
     ],
     f"{TABLES}:_output": [
         ("names no system", FILE, bad("no system")),
         ("is given beside a text", "an output is one or the other", bad("text and image")),
-        ("says that the output is empty, but there is a text", FILE, file(HEAD.replace("text\n", "text,is_empty\n") + "p1,P,ada,a,yes\n")),
+        (
+            "says that the output is empty, but there is a text",
+            FILE,
+            file(HEAD.replace("text\n", "text,is_empty\n") + "p1,P,ada,a,yes\n"),
+        ),
         ("the output of bo is empty", "say so", bad("blank wide cell")),
     ],
     f"{TABLES}:_batch": [
@@ -40,28 +52,52 @@ LINES = {
         ("is missing: the file was said to hold ready-made batches", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
-    f"{TABLES}:number_of": [("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))],
+    f"{TABLES}:number_of": [
+        ("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))
+    ],
     f"{TABLES}:_flag": [("must be true or false, not 'maybe'", "must be true or false", bad("flag odd"))],
-    f"{TABLES}:_format": [("must be one of plain, markdown, turns, not “html”", "must be one of", bad("format unknown"))],
+    f"{TABLES}:_format": [
+        ("must be one of plain, markdown, turns, not “html”", "must be one of", bad("format unknown"))
+    ],
     f"{TABLES}:_language": [
-        ("“deutsch!” is no language tag", "such as en or pt-BR", file(HEAD.replace("text\n", "text,output_language\n") + "p1,P,ada,a,deutsch!\n")),
+        (
+            "“deutsch!” is no language tag",
+            "such as en or pt-BR",
+            file(HEAD.replace("text\n", "text,output_language\n") + "p1,P,ada,a,deutsch!\n"),
+        ),
     ],
     f"{TABLES}:_encoded": [
         ("the image “img/a.png” comes with no file", "import a zip of the table and its images", file(table(IMAGE))),
     ],
     f"{TABLES}:__post_init__": [
-        ("a file of single texts to be paired cannot hold ready-made batches too", "cannot hold", options_of(Options, makes_pairs=True, makes_batches=True)),
-        ("pairs_within and pairs_most are whole numbers from 0", "whole numbers from 0", options_of(Options, pairs_within=-1)),
+        (
+            "a file of single texts to be paired cannot hold ready-made batches too",
+            "cannot hold",
+            options_of(Options, makes_pairs=True, makes_batches=True),
+        ),
+        (
+            "pairs_within and pairs_most are whole numbers from 0",
+            "whole numbers from 0",
+            options_of(Options, pairs_within=-1),
+        ),
     ],
     f"{TABLES}:paired": [
         ("pairs are made of two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),
-        ("no two texts of the two systems are alike", FILE, pairs("system,text\nada,One.\nbo,Two words more than that.\n")),
+        (
+            "no two texts of the two systems are alike",
+            FILE,
+            pairs("system,text\nada,One.\nbo,Two words more than that.\n"),
+        ),
     ],
     f"{TABLES}:_candidates": [
         ("names no system; pairs are made of rows with a system and a text", FILE, pairs("system,text\n,One.\n")),
         ("is empty: there is nothing to pair", FILE, pairs("system,text\nada,\n")),
     ],
     f"{TABLES}:_attribute": [
-        ("column “tense”: is missing: texts are paired by it", FILE, pairs("system,text\nada,One.\nbo,Two.\n", pairs_by=("tense",))),
+        (
+            "column “tense”: is missing: texts are paired by it",
+            FILE,
+            pairs("system,text\nada,One.\nbo,Two.\n", pairs_by=("tense",)),
+        ),
     ],
-}  # fmt: skip
+}

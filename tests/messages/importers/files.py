@@ -104,7 +104,11 @@ LINES = {
         ("holds a NUL character", FILE, bad("nul byte")),
     ],
     f"{FILES}:_json_rows": [
-        ("This file is a bundle", "Make a new draft of it", file('{"schema": "heval.bundle/1", "study": {}}', "t.json")),
+        (
+            "This file is a bundle",
+            "Make a new draft of it",
+            file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
+        ),
     ],
     f"{FILES}:_json_records": [
         ("the file has more than 1 rows", FILE, limited('{"a": 1}\n{"a": 2}\n', "t.jsonl", rows=1)),
@@ -127,7 +131,11 @@ LINES = {
         ("has 5 characters, 4 are allowed", FILE, limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4)),
     ],
     f"{FILES}:__next__": [
-        ("a row grows beyond 20 characters in line 3", "is there a quote that is never closed", limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20)),
+        (
+            "a row grows beyond 20 characters in line 3",
+            "is there a quote that is never closed",
+            limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
+        ),
     ],
     f"{FILES}:_split": [
         ("the file has more than 3 bytes", FILE, limited("a\n123\n", bytes=3)),
@@ -137,7 +145,11 @@ LINES = {
         ("The file is empty", FILE, bad("empty file")),
         ("is compressed with gzip", "unpack it first", bad("gzip")),
         ("The file is UTF-32", "Save it as “CSV UTF-8”", file("a".encode("utf-32"))),
-        ("The file looks like UTF-16 without a byte order mark", "Save it as “CSV UTF-8”", bad("utf-16-le without mark")),
+        (
+            "The file looks like UTF-16 without a byte order mark",
+            "Save it as “CSV UTF-8”",
+            bad("utf-16-le without mark"),
+        ),
     ],
     f"{FILES}:loads": [
         ("is not UTF-8 (byte 2)", FILE, lambda: _json(b'"\xff"')),
@@ -151,11 +163,23 @@ LINES = {
     f"{FILES}:constant": [("holds NaN, which is no number", FILE, bad("nan"))],
     f"{FILES}:image": [
         ("the image “b.png” is not in the archive", FILE, archive(image_file, "b.png")),
-        ("the image “img/A.png” is not in the archive, but “img/a.png” is", "write it so", archive(image_file, "img/A.png")),
-        ("the image “a.png” is damaged within the archive", FILE, archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png")),
+        (
+            "the image “img/A.png” is not in the archive, but “img/a.png” is",
+            "write it so",
+            archive(image_file, "img/A.png"),
+        ),
+        (
+            "the image “a.png” is damaged within the archive",
+            FILE,
+            archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png"),
+        ),
     ],
     f"{FILES}:read_zip": [
-        ("The archive must hold exactly one table (CSV or JSON lines); found: none", "must hold exactly one table", archive(lambda: zipped({"a.png": b"x"}))),
+        (
+            "The archive must hold exactly one table (CSV or JSON lines); found: none",
+            "must hold exactly one table",
+            archive(lambda: zipped({"a.png": b"x"})),
+        ),
         ("“t.zip” is damaged", FILE, archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09"))),
     ],
     f"{FILES}:read": [("“t.csv” is damaged within the archive", FILE, archive(damaged))],
@@ -164,23 +188,47 @@ LINES = {
         ("“t.zip” has 19 bytes, 18 are allowed", FILE, archive(b"PK\x03\x04 and so on, ab.", bytes=18)),
         ("“t.zip” is not a zip archive, or is cut off", FILE, bad("not a zip")),
         ("“t.zip” uses the 64-bit zip format", FILE, archive(zip64)),
-        ("“t.zip” has 2 members, 1 are allowed", FILE, archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1)),
+        (
+            "“t.zip” has 2 members, 1 are allowed",
+            FILE,
+            archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1),
+        ),
     ],
     f"{FILES}:_members": [
         ("The archive has 2 members, 1 are allowed", FILE, lambda: _many_members()),
-        ("The archive holds 300 bytes when unpacked, 200 are allowed", FILE, archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200)),
+        (
+            "The archive holds 300 bytes when unpacked, 200 are allowed",
+            FILE,
+            archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200),
+        ),
         ("has a name with invisible characters", FILE, archive(lambda: member("a\x01.csv"))),
-        ("has a path that leads out of the archive", "use names such as images/p01.png", archive(lambda: member("../t.csv"))),
+        (
+            "has a path that leads out of the archive",
+            "use names such as images/p01.png",
+            archive(lambda: member("../t.csv")),
+        ),
         ("is a link or a device, not a file", FILE, archive(lambda: member(kind=0o020644))),
         ("is a symbolic link, not a file", FILE, archive(lambda: member(kind=0o120644))),
         ("is encrypted", FILE, archive(lambda: member(flags=1))),
         ("is packed in an uncommon way", "use ordinary (deflate) compression", archive(lambda: member(packing=14))),
         ("grows more than 2-fold when unpacked", FILE, archive(lambda: zipped({"t.csv": "a" * 2_000_000}), ratio=2)),
-        ("are allowed for an image", FILE, archive(lambda: zipped({"t.csv": "a", "b.png": b"\0" * 60_000_000}), ratio=10**9)),
-        ("has the same name as “A.png” but for case", FILE, archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"}))),
-        ("is neither a table nor a PNG, JPEG, WebP or GIF", FILE, archive(lambda: zipped({"t.csv": "a", "b.exe": "b"}))),
+        (
+            "are allowed for an image",
+            FILE,
+            archive(lambda: zipped({"t.csv": "a", "b.png": b"\0" * 60_000_000}), ratio=10**9),
+        ),
+        (
+            "has the same name as “A.png” but for case",
+            FILE,
+            archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"})),
+        ),
+        (
+            "is neither a table nor a PNG, JPEG, WebP or GIF",
+            FILE,
+            archive(lambda: zipped({"t.csv": "a", "b.exe": "b"})),
+        ),
     ],
-}  # fmt: skip
+}
 
 
 def _requiring(text, name="t.csv"):

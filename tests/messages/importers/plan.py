@@ -8,7 +8,9 @@ from tests.studies.imports.files import HEAD, long, table, wide, zipped
 from tests.studies.stimuli.png import png_with_size
 
 LINES = {
-    f"{TABLES}:add": [("ada stands twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))],
+    f"{TABLES}:add": [
+        ("ada stands twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))
+    ],
     f"{TABLES}:_prompt": [("differs from what row 2 says of the prompt p1", FILE, bad("another prompt text"))],
     f"{TABLES}:_new_prompt": [
         ("“P1” and “p1” differ only in case", FILE, bad("keys alike in case")),
@@ -16,25 +18,57 @@ LINES = {
     ],
     f"{TABLES}:_output": [
         ("ada has more than 32,767 samples of one prompt", FILE, lambda: _many_samples()),
-        ("ada on p1 stands already in row 2, with the same text", "are numbered in a column sample", bad("same output twice")),
-        ("ada on p1 stands already in row 2, with another text", "are numbered in a column sample", bad("two outputs unnumbered")),
+        (
+            "ada on p1 stands already in row 2, with the same text",
+            "are numbered in a column sample",
+            bad("same output twice"),
+        ),
+        (
+            "ada on p1 stands already in row 2, with another text",
+            "are numbered in a column sample",
+            bad("two outputs unnumbered"),
+        ),
     ],
     f"{TABLES}:_system": [("the system “Ada” differs from “ada” only in case", FILE, bad("systems alike"))],
     f"{TABLES}:finish": [
-        ("the study has no system “cy” (in 1 row)", "Make systems that the study does not have yet", file(HEAD + "p1,P,cy,a\n")),
-        ("ada on p1 stands in the study with other content", "Replace what the study holds", file(HEAD + "p1,Prompt p1,ada,New.\n", "t.csv", brings(GOOD))),
+        (
+            "the study has no system “cy” (in 1 row)",
+            "Make systems that the study does not have yet",
+            file(HEAD + "p1,P,cy,a\n"),
+        ),
+        (
+            "ada on p1 stands in the study with other content",
+            "Replace what the study holds",
+            file(HEAD + "p1,Prompt p1,ada,New.\n", "t.csv", brings(GOOD)),
+        ),
     ],
     f"{TABLES}:_add_findings": [
         ("It may tell annotators which system they read", "It may tell", lambda: _surface()),
-        ("Empty outputs: annotators read that the system gave no text. ada on p1 (row 2)", NOTHING, file(HEAD + "p1,P,ada,\n", allows_empty=True)),
-        ("Two systems gave the same output. ada on p1 = bo on p1 (row 3)", NOTHING, file(table([long("p1", "ada", "One."), long("p1", "bo", "One.")]))),
-        ("A system gave the same output to different prompts. ada on p1 = ada on p2", NOTHING, file(table([long("p1", "ada", "One."), long("p2", "ada", "One.")]))),
+        (
+            "Empty outputs: annotators read that the system gave no text. ada on p1 (row 2)",
+            NOTHING,
+            file(HEAD + "p1,P,ada,\n", allows_empty=True),
+        ),
+        (
+            "Two systems gave the same output. ada on p1 = bo on p1 (row 3)",
+            NOTHING,
+            file(table([long("p1", "ada", "One."), long("p1", "bo", "One.")])),
+        ),
+        (
+            "A system gave the same output to different prompts. ada on p1 = ada on p2",
+            NOTHING,
+            file(table([long("p1", "ada", "One."), long("p2", "ada", "One.")])),
+        ),
         ("New prompts have no text: the file has no column for it", NOTHING, file("prompt_key,output:ada\np1,a\n")),
-        ("Systems that will be made", "say of each whether it is a human author", file(HEAD + "p1,P,cy,a\n", creates_systems=True)),
+        (
+            "Systems that will be made",
+            "say of each whether it is a human author",
+            file(HEAD + "p1,P,cy,a\n", creates_systems=True),
+        ),
         ("Images in the archive that no row names; they are left out. b.png", NOTHING, lambda: _unused_image()),
         ("Images that look other than their files", NOTHING, lambda: _noted_image()),
     ],
-}  # fmt: skip
+}
 
 
 def _many_samples():

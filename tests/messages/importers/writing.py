@@ -120,14 +120,26 @@ LINES = {
     f"{TABLES}:import_file": [
         ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
         ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
-        ("The declared preparation changed", NOTHING, file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True)),
+        (
+            "The declared preparation changed",
+            NOTHING,
+            file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True),
+        ),
     ],
     f"{TABLES}:check_agreed": [
-        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_since_looked),
+        (
+            "The study was changed since the file was looked at",
+            "Look at what the file would do now",
+            moved_since_looked,
+        ),
         ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
     ],
     f"{TABLES}:note_reading": [
-        ("Columns that are not imported. extra", NOTHING, file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
+        (
+            "Columns that are not imported. extra",
+            NOTHING,
+            file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n"),
+        ),
         ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
     f"{TABLES}:keep": [
@@ -138,11 +150,19 @@ LINES = {
     f"{TABLES}:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
     f"{TABLES}:write": [
         ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
-        ("Stimuli can be imported into a draft alone", "clone the study", launched_meanwhile(table([long("new", "alpha", "One.")]))),
+        (
+            "Stimuli can be imported into a draft alone",
+            "clone the study",
+            launched_meanwhile(table([long("new", "alpha", "One.")])),
+        ),
         ("The study was changed while the file was being read", "Look at the file once more", moved_while_read(GOOD)),
-        ("The study was changed while the file was being written", "Look at the file once more", moved_while_written(GOOD)),
+        (
+            "The study was changed while the file was being written",
+            "Look at the file once more",
+            moved_while_written(GOOD),
+        ),
     ],
-}  # fmt: skip
+}
 
 
 def _into_a_launched_study():

@@ -130,48 +130,102 @@ def a_try(study):
 LINES = {
     f"{PLACES}:first_batch": [
         ("There is no arm", "add one under Arms", refused(draft, lambda s: (s.arms.all().delete(), first_batch(s)))),
-        ("The protocol gone of section 1 is not installed", "delete the section", refused(draft, lambda s: (strange_protocol(s), first_batch(s)))),
+        (
+            "The protocol gone of section 1 is not installed",
+            "delete the section",
+            refused(draft, lambda s: (strange_protocol(s), first_batch(s))),
+        ),
     ],
-    f"{PLACES}:make_test": [("A launched study is not tried out any more", "open its link", refused(launched, make_test))],
-    f"{PLACES}:try_out": [("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))],
-    f"{COLLECTING}:_assignment": [("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))],
+    f"{PLACES}:make_test": [
+        ("A launched study is not tried out any more", "open its link", refused(launched, make_test))
+    ],
+    f"{PLACES}:try_out": [
+        ("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))
+    ],
+    f"{COLLECTING}:_assignment": [
+        ("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))
+    ],
     f"{PLACES}:exclude": [
         ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude([done], "", None))),
         ("Say which reason", "Say which", with_test(lambda s, done: exclude([done], "other", None))),
         ("Choose assignments of one study", "Choose", with_test(two_studies)),
         ("Choose at least one assignment", "Choose", with_test(lambda s, done: exclude([], "too_fast", None))),
         ("is a try: tries are never counted", "Choose the others alone", refused(draft, a_try)),
-        ("is not submitted: there is nothing to leave out yet", "Choose the others alone", refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None))),
+        (
+            "is not submitted: there is nothing to leave out yet",
+            "Choose the others alone",
+            refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None)),
+        ),
     ],
     f"{PLACES}:became_of_places": [
         ("Its place is open again for somebody else", NOTHING, excluded(launched, reopen="on")),
         ("The study takes nobody new, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
-        ("Its place is opened again within a few minutes, as far as the cap of 9 places allows", "You need not do anything", excluded(lambda: launched(replaces_excluded=True))),
-        ("Its place is opened again when the study is resumed", "You need not do anything", excluded(lambda: launched(replaces_excluded=True), is_paused=True)),
-        ("Its place stays taken: nobody else gets it. The cap of 4 places is reached", "clone the study", excluded(small_cap)),
+        (
+            "Its place is opened again within a few minutes, as far as the cap of 9 places allows",
+            "You need not do anything",
+            excluded(lambda: launched(replaces_excluded=True)),
+        ),
+        (
+            "Its place is opened again when the study is resumed",
+            "You need not do anything",
+            excluded(lambda: launched(replaces_excluded=True), is_paused=True),
+        ),
+        (
+            "Its place stays taken: nobody else gets it. The cap of 4 places is reached",
+            "clone the study",
+            excluded(small_cap),
+        ),
         ("Its place stays taken: nobody else gets it. To let", "choose “Open more places”", excluded(launched)),
     ],
     f"{PLACES}:reverse_exclusion": [
-        ("That is the taking back of an exclusion, not one", "Exclude the assignment once more", with_test(reversed_twice(True))),
+        (
+            "That is the taking back of an exclusion, not one",
+            "Exclude the assignment once more",
+            with_test(reversed_twice(True)),
+        ),
         ("It was taken back already", "You need not do anything", with_test(reversed_twice(False))),
     ],
     f"{PLACES}:reopen_places": [
-        ("Places can be opened while a study is launched or paused, and it is closing", "Exclude without opening the place again", with_test(
-            lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True)))),
-        ("The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened", "clone the study", with_test(
-            lambda s, done: reopen_places(s, [done], None), make=small_cap)),
+        (
+            "Places can be opened while a study is launched or paused, and it is closing",
+            "Exclude without opening the place again",
+            with_test(
+                lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True))
+            ),
+        ),
+        (
+            "The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened",
+            "clone the study",
+            with_test(lambda s, done: reopen_places(s, [done], None), make=small_cap),
+        ),
     ],
-    f"{PLACES}:release_place": [("There is no place to give back", "You need not do anything", with_test(lambda s, done: release_place(done, None)))],
+    f"{PLACES}:release_place": [
+        (
+            "There is no place to give back",
+            "You need not do anything",
+            with_test(lambda s, done: release_place(done, None)),
+        )
+    ],
     f"{COLLECTING}:preview_view": [
-        ("There is nothing to preview yet. Section 1: Two systems are needed to be shown side by side", "Add a system", says(one_system, previewed)),
+        (
+            "There is nothing to preview yet. Section 1: Two systems are needed to be shown side by side",
+            "Add a system",
+            says(one_system, previewed),
+        ),
     ],
-    f"{COLLECTING}:try_view": [("It cannot be tried out yet. Section 1: Two systems are needed", "Add a system", says(one_system, tried))],
+    f"{COLLECTING}:try_view": [
+        ("It cannot be tried out yet. Section 1: Two systems are needed", "Add a system", says(one_system, tried))
+    ],
     f"{COLLECTING}:clear_view": [
         ("2 tries are deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
         ("One try is deleted", NOTHING, says(draft, tries_cleared(1))),
     ],
     f"{COLLECTING}:exclude_chosen": [("Choose at most 1000 at a time", "Choose at most", many_chosen)],
-    f"{COLLECTING}:exclude_page": [("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))],
-    f"{COLLECTING}:reverse_view": [("The exclusion is taken back: the assignment counts again", NOTHING, says(launched, taken_back))],
+    f"{COLLECTING}:exclude_page": [
+        ("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))
+    ],
+    f"{COLLECTING}:reverse_view": [
+        ("The exclusion is taken back: the assignment counts again", NOTHING, says(launched, taken_back))
+    ],
     f"{COLLECTING}:release_view": [("The place is free again", NOTHING, says(launched, place_released))],
-}  # fmt: skip
+}

@@ -145,55 +145,177 @@ def spent():
 
 
 LINES = {
-    f"{SERVICES}:_refuse_launched": [("Only a draft can be launched, and the study is launched", "Clone it", refused(launched, by_nobody(lifecycle.request_launch))), ("The study is archived", "bring it back first", lambda: _archived_launch())],
+    f"{SERVICES}:_refuse_launched": [
+        (
+            "Only a draft can be launched, and the study is launched",
+            "Clone it",
+            refused(launched, by_nobody(lifecycle.request_launch)),
+        ),
+        ("The study is archived", "bring it back first", lambda: _archived_launch()),
+    ],
     f"{SERVICES}:launch": [
-        ("The study was edited while it was being launched", "Look at it and launch again", refused(draft, launch_edited)),
+        (
+            "The study was edited while it was being launched",
+            "Look at it and launch again",
+            refused(draft, launch_edited),
+        ),
     ],
-    f"{SERVICES}:freeze": [("Only a draft can be frozen, and the study is launched", "Clone it", refused(launched, by_nobody(lifecycle.freeze)))],
+    f"{SERVICES}:freeze": [
+        (
+            "Only a draft can be frozen, and the study is launched",
+            "Clone it",
+            refused(launched, by_nobody(lifecycle.freeze)),
+        )
+    ],
     f"{SERVICES}:draw_more": [
-        ("Batches can be added while a study is launched or paused, and it is closed", "Clone it", refused(closed, lambda s: lifecycle.draw_more(s, 1, by=None))),
-        ("The study is capped at 9 places; 6 are open. You can open at most 3 more", "clone the study", refused(launched, lambda s: lifecycle.draw_more(s, 4, by=None))),
-        ("The study is capped at 4 places; 4 are open. You cannot open any more", "clone the study", refused(small_cap, lambda s: lifecycle.draw_more(s, 1, by=None))),
-        ("The study's batches were ready-made, and all of them are open", "clone the study", refused(ready_made_study, all_open)),
-        ("There are not enough items left for 9 more batches. Batch 3 cannot be filled", "clone it", refused(spent, all_open)),
+        (
+            "Batches can be added while a study is launched or paused, and it is closed",
+            "Clone it",
+            refused(closed, lambda s: lifecycle.draw_more(s, 1, by=None)),
+        ),
+        (
+            "The study is capped at 9 places; 6 are open. You can open at most 3 more",
+            "clone the study",
+            refused(launched, lambda s: lifecycle.draw_more(s, 4, by=None)),
+        ),
+        (
+            "The study is capped at 4 places; 4 are open. You cannot open any more",
+            "clone the study",
+            refused(small_cap, lambda s: lifecycle.draw_more(s, 1, by=None)),
+        ),
+        (
+            "The study's batches were ready-made, and all of them are open",
+            "clone the study",
+            refused(ready_made_study, all_open),
+        ),
+        (
+            "There are not enough items left for 9 more batches. Batch 3 cannot be filled",
+            "clone it",
+            refused(spent, all_open),
+        ),
     ],
-    f"{SERVICES}:close": [("Only a launched study can be closed, and this one is draft", "You need not do anything", refused(draft, by_nobody(lifecycle.close)))],
-    f"{SERVICES}:_step": [("The study is draft, not launched", "Load its page again", refused(draft, by_nobody(lifecycle.pause)))],
+    f"{SERVICES}:close": [
+        (
+            "Only a launched study can be closed, and this one is draft",
+            "You need not do anything",
+            refused(draft, by_nobody(lifecycle.close)),
+        )
+    ],
+    f"{SERVICES}:_step": [
+        ("The study is draft, not launched", "Load its page again", refused(draft, by_nobody(lifecycle.pause)))
+    ],
     f"{SERVICES}:amend": [
         ("Say why", "the reason is kept", refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None))),
         ("A launched or paused study can be amended", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
         ("After launch seed cannot be amended", "clone the study", refused(launched, lambda s: amend(s, seed=4))),
         ("Nothing would change", "change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
     ],
-    f"{SERVICES}:_refuse_lower_pay": [("Pay can only rise once a study is launched", "enter at least what was promised", refused(launched, lambda s: _cheaper(s)))],
-    f"{SERVICES}:unblind": [
-        ("Say why: the report names the reason", "Say why", refused(launched, lambda s: lifecycle.unblind(s, None, " "))),
-        ("There is nothing to unblind: the study is a draft", NOTHING, refused(draft, lambda s: lifecycle.unblind(s, None, "A look."))),
+    f"{SERVICES}:_refuse_lower_pay": [
+        (
+            "Pay can only rise once a study is launched",
+            "enter at least what was promised",
+            refused(launched, lambda s: _cheaper(s)),
+        )
     ],
-    f"{SERVICES}:archive": [("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))), ("only a draft or a closed study can be archived, and this one is launched", "Close the study first", refused(launched, by_nobody(lifecycle.archive)))],
-    f"{SERVICES}:delete_draft": [("Only a draft can be deleted", "archive it instead", refused(launched, lambda s: copying.delete_draft(s, None)))],
-    f"{SERVICES}:restore": [("The study is not archived: it is in the list already", NOTHING, refused(draft, lambda s: copying.restore(s, None)))],
-    f"{SERVICES}:create": [("There is a study with this code already", NOTHING, refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)))],
-    f"{SERVICES}:change": [("The study was changed meanwhile (version 0)", "Read it again", refused(draft, lambda s: drafts.change(s, None, {}, version=7)))],
+    f"{SERVICES}:unblind": [
+        (
+            "Say why: the report names the reason",
+            "Say why",
+            refused(launched, lambda s: lifecycle.unblind(s, None, " ")),
+        ),
+        (
+            "There is nothing to unblind: the study is a draft",
+            NOTHING,
+            refused(draft, lambda s: lifecycle.unblind(s, None, "A look.")),
+        ),
+    ],
+    f"{SERVICES}:archive": [
+        ("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))),
+        (
+            "only a draft or a closed study can be archived, and this one is launched",
+            "Close the study first",
+            refused(launched, by_nobody(lifecycle.archive)),
+        ),
+    ],
+    f"{SERVICES}:delete_draft": [
+        (
+            "Only a draft can be deleted",
+            "archive it instead",
+            refused(launched, lambda s: copying.delete_draft(s, None)),
+        )
+    ],
+    f"{SERVICES}:restore": [
+        (
+            "The study is not archived: it is in the list already",
+            NOTHING,
+            refused(draft, lambda s: copying.restore(s, None)),
+        )
+    ],
+    f"{SERVICES}:create": [
+        (
+            "There is a study with this code already",
+            NOTHING,
+            refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)),
+        )
+    ],
+    f"{SERVICES}:change": [
+        (
+            "The study was changed meanwhile (version 0)",
+            "Read it again",
+            refused(draft, lambda s: drafts.change(s, None, {}, version=7)),
+        )
+    ],
     f"{SERVICES}:refuse_launched": [
         ("The study is launched: its design does not change", "Clone it", says(launched, written)),
-        ("The study is launched: its design does not change", "Clone it", says(lambda: builders.launched(trained()), practice)),
+        (
+            "The study is launched: its design does not change",
+            "Clone it",
+            says(lambda: builders.launched(trained()), practice),
+        ),
     ],
-    f"{ADMIN}:_pause": [("The study is paused: nobody new comes in", "until you resume it", says(launched, act("pause")))],
+    f"{ADMIN}:_pause": [
+        ("The study is paused: nobody new comes in", "until you resume it", says(launched, act("pause")))
+    ],
     f"{ADMIN}:_resume": [("The study goes on", NOTHING, says(paused, act("resume")))],
-    f"{ADMIN}:_close": [("The study is closing: nobody new comes in. Nobody is inside.", "You need not do anything", says(launched, act("close", reason="")))],
+    f"{ADMIN}:_close": [
+        (
+            "The study is closing: nobody new comes in. Nobody is inside.",
+            "You need not do anything",
+            says(launched, act("close", reason="")),
+        )
+    ],
     f"{ADMIN}:_draw_more": [("2 more places are open", NOTHING, says(launched, act("draw-more", places=2)))],
-    f"{ADMIN}:_unblind": [("Outcomes are shown from now on", NOTHING, says(launched, act("unblind", reason="A look.")))],
-    f"{ADMIN}:_clone": [("This is the copy: a draft with the same design and a new seed", "target", says(launched, act("clone", title="Copy")))],
-    f"{ADMIN}:_archive": [("The study is archived", "The list's filter “archived” shows it", says(draft, act("archive")))],
+    f"{ADMIN}:_unblind": [
+        ("Outcomes are shown from now on", NOTHING, says(launched, act("unblind", reason="A look.")))
+    ],
+    f"{ADMIN}:_clone": [
+        (
+            "This is the copy: a draft with the same design and a new seed",
+            "target",
+            says(launched, act("clone", title="Copy")),
+        )
+    ],
+    f"{ADMIN}:_archive": [
+        ("The study is archived", "The list's filter “archived” shows it", says(draft, act("archive")))
+    ],
     f"{ADMIN}:_restore": [("The study is back in the list", NOTHING, says(archived, act("restore")))],
     f"{ADMIN}:_delete": [
-        ("“Which writer is better (secret hypothesis)” is deleted", NOTHING, says(lambda: builders.draft_study(owner=builders.user()), act("delete"))),
+        (
+            "“Which writer is better (secret hypothesis)” is deleted",
+            NOTHING,
+            says(lambda: builders.draft_study(owner=builders.user()), act("delete")),
+        ),
         ("is on record, so it was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
     ],
-    f"{ADMIN}:do": [("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))],
+    f"{ADMIN}:do": [
+        ("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))
+    ],
     f"{ADMIN}:amend": [
-        ("A launched or paused study can be amended", "clone it", says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True))),
+        (
+            "A launched or paused study can be amended",
+            "clone it",
+            says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True)),
+        ),
         ("Version 2 of the design holds for those who come from now on", NOTHING, says(launched, amended)),
     ],
     f"{ADMIN}:cancel": [
@@ -202,7 +324,11 @@ LINES = {
         ("It is cancelled. It had not begun", NOTHING, says(draft, cancelled("waiting"))),
     ],
     f"{ADMIN}:next_step": [
-        ("2 things are missing before it can be launched", "#id_contact", stands(draft, study_with(contact="", minutes=None))),
+        (
+            "2 things are missing before it can be launched",
+            "#id_contact",
+            stands(draft, study_with(contact="", minutes=None)),
+        ),
         ("One thing is missing before it can be launched", "#id_minutes", stands(draft, study_with(minutes=None))),
         ("Nothing is missing", "/launch/", stands(draft)),
         ("The study is closed", "/", stands(closed)),
@@ -214,7 +340,11 @@ LINES = {
     ],
     f"{ADMIN}:_made": [("The practice item is there", NOTHING, says(trained, a_new_practice_item))],
     f"{ADMIN}:_deleted": [
-        ("The practice item is deleted", NOTHING, says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk)))),
+        (
+            "The practice item is deleted",
+            NOTHING,
+            says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk))),
+        ),
         ("That practice item is gone already", NOTHING, says(trained, lambda c, s: practice(c, s, delete="999999"))),
     ],
     f"{ADMIN}:response_add": [
@@ -224,10 +354,17 @@ LINES = {
     f"{ADMIN}:response_change": [("Section 1 is saved", NOTHING, says(draft, section_saved))],
     f"{ADMIN}:response_delete": [("Section 1", NOTHING, says(draft, section_deleted))],
     f"{ADMIN}:write": [
-        ("Written: 2 questions, 0 comparisons", NOTHING, says(draft, lambda c, s: (s.sections.first().questions.filter(key__startswith="beta").delete(), written(c, s))[1])),
+        (
+            "Written: 2 questions, 0 comparisons",
+            NOTHING,
+            says(
+                draft,
+                lambda c, s: (s.sections.first().questions.filter(key__startswith="beta").delete(), written(c, s))[1],
+            ),
+        ),
         ("Nothing was missing", NOTHING, says(draft, written)),
     ],
-}  # fmt: skip
+}
 
 
 def _on_record():

@@ -50,8 +50,14 @@ def page(browser, live_server, owner):
     client.force_login(owner)
     context = browser.new_context()
     context.add_cookies(
-        [{"name": settings.SESSION_COOKIE_NAME, "value": client.cookies[settings.SESSION_COOKIE_NAME].value, "url": live_server.url}]
-    )  # fmt: skip
+        [
+            {
+                "name": settings.SESSION_COOKIE_NAME,
+                "value": client.cookies[settings.SESSION_COOKIE_NAME].value,
+                "url": live_server.url,
+            }
+        ]
+    )
     page = context.new_page()
     page.complaints = []
     page.on("response", lambda got: page.complaints.append(f"{got.status} {got.url}") if got.status >= 400 else None)
@@ -235,9 +241,14 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     builders.add_choice(study, strategy="any", stopping="none")
     head = "annotator,prompt_key,shown:A,shown:B,chosen\n"
     kept = {
-        name: uploads.keep([(head + rows).encode()], "old.csv", study=study.pk, user=owner.pk, options={"columns": {}}, kind="answers")
-        for name, rows in (("good", "w1,p000,alpha,beta,beta\n"), ("bad", "w1,p009,alpha,beta,beta\nw2,p000,alpha,zoe,beta\n"))
-    }  # fmt: skip
+        name: uploads.keep(
+            [(head + rows).encode()], "old.csv", study=study.pk, user=owner.pk, options={"columns": {}}, kind="answers"
+        )
+        for name, rows in (
+            ("good", "w1,p000,alpha,beta,beta\n"),
+            ("bad", "w1,p009,alpha,beta,beta\nw2,p000,alpha,zoe,beta\n"),
+        )
+    }
     base = f"{live_server.url}/studies/{study.code}/import"
     found = look(page, f"{live_server.url}/studies/templates/", "templates", dark=True)
     found += look(page, f"{base}/answers/", "import-answers", dark=True)

@@ -51,9 +51,13 @@ def test_moments_are_written_one_way_in_every_list_and_say_whose_clock_it_is(cli
     jobs.submit("launch", study=study, by=owner)
     ApiToken.objects.create(user=owner, name="mine", hash="0" * 64, expires_at=now)
     for url in (
-        "/admin/studies/auditevent/", "/admin/studies/job/", "/admin/annotators/assignment/", "/admin/annotators/recruitment/",
-        "/admin/analysis/apitoken/", study_url(study, "history/"),
-    ):  # fmt: skip
+        "/admin/studies/auditevent/",
+        "/admin/studies/job/",
+        "/admin/annotators/assignment/",
+        "/admin/annotators/recruitment/",
+        "/admin/analysis/apitoken/",
+        study_url(study, "history/"),
+    ):
         words = shown(client, url)
         assert MOMENT.search(words), (url, words)
         assert not OTHERWISE.search(words), (url, OTHERWISE.search(words))
@@ -87,8 +91,11 @@ def test_a_job_in_the_list_says_what_it_was_what_came_of_it_and_leads_to_its_pag
     for job, words in ((made["done"], "Launching the study"), (made["failed"], "Analysing the answers")):
         assert f'<a href="/admin/studies/job/{job.code}/">{words}</a>' in html
     for words in (
-        "Done: 6 batches drawn", "Failed: There is &lt;nothing&gt; to analyse.", "Cancelled, nothing was changed", "Figures, 3 of 9",
-    ):  # fmt: skip
+        "Done: 6 batches drawn",
+        "Failed: There is &lt;nothing&gt; to analyse.",
+        "Cancelled, nothing was changed",
+        "Figures, 3 of 9",
+    ):
         assert words in html
     rows = re.findall(r"<tr>(.*?)</tr>", html.partition("<tbody>")[2], re.S)
     assert len(rows) == 4 and all(row.count("Done") < 2 for row in rows)

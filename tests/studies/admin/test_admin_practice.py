@@ -50,13 +50,18 @@ def test_an_item_is_made_listed_and_deleted(section, owner):
     assert not Item.objects.filter(pk=item.pk).exists()
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"prompt": "nothing"}, "human has no output for a prompt with the key “nothing”"),
-    ({"prompt": ""}, "required"), ({"first": ""}, "required"), ({"first": "99999999"}, "valid choice"),
-    ({"prompt": "examples-news-0", "first": "human", "second": "human"}, "two different texts"),
-    ({"prompt": "examples-news-0", "first": "human", "second": ""}, "already"),
-    ({"explanation": "a\x00b"}, "explanation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"prompt": "nothing"}, "human has no output for a prompt with the key “nothing”"),
+        ({"prompt": ""}, "required"),
+        ({"first": ""}, "required"),
+        ({"first": "99999999"}, "valid choice"),
+        ({"prompt": "examples-news-0", "first": "human", "second": "human"}, "two different texts"),
+        ({"prompt": "examples-news-0", "first": "human", "second": ""}, "already"),
+        ({"explanation": "a\x00b"}, "explanation"),
+    ],
+)
 def test_what_makes_no_item_is_refused_with_words(section, owner, changes, words):
     response = logged_in(owner).post(url_of(section), sent(section, **changes))
     assert response.status_code == 422 and words in response.content.decode()

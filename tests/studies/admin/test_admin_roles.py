@@ -50,10 +50,11 @@ def test_a_draft_is_opened_by_its_people_alone():
     clients = people(study)
     section = study.sections.first()
     pages = pages_of(study) | {
-        study_url(study, "delete/do/"): ("owner", "admin"), study_url(study, "archive/do/"): ("owner", "admin"),
+        study_url(study, "delete/do/"): ("owner", "admin"),
+        study_url(study, "archive/do/"): ("owner", "admin"),
         f"/admin/annotators/inquiry/study/{study.pk}/try/": EDITORS,
         f"/admin/studies/section/{section.pk}/delete/": EDITORS,
-    }  # fmt: skip
+    }
     Job.objects.all().delete()
     wrong = []
     for url, allowed in pages.items():
@@ -74,11 +75,13 @@ def test_a_launched_study_is_opened_by_its_people_alone():
     done = players.submitted(study, "1", recruitment=recruitment)
     clients = people(study)
     pages = pages_of(study) | {
-        study_url(study, "amend/"): EDITORS, study_url(study, "pause/do/"): EDITORS, study_url(study, "close/do/"): EDITORS,
+        study_url(study, "amend/"): EDITORS,
+        study_url(study, "pause/do/"): EDITORS,
+        study_url(study, "close/do/"): EDITORS,
         study_url(study, "unblind/do/"): ("owner", "admin"),
         f"/admin/annotators/assignment/{done.pk}/change/": LOOKERS,
         f"/admin/annotators/recruitment/{recruitment.pk}/change/": LOOKERS,
-    }  # fmt: skip
+    }
     wrong = []
     for url, allowed in pages.items():
         for name, client in clients.items():
@@ -97,12 +100,21 @@ def test_lists_filters_and_choices_show_no_other_study():
     outsiders = {name: client for name, client in people(study).items() if name in ("stranger", "coder")}
     for name, client in outsiders.items():
         for url in (
-            "/admin/studies/study/", "/admin/studies/prompt/", "/admin/studies/output/", "/admin/studies/auditevent/",
-            "/admin/annotators/assignment/", "/admin/annotators/recruitment/", "/admin/studies/section/add/",
-            "/admin/annotators/recruitment/add/", "/admin/analysis/apitoken/add/", "/admin/analysis/analysisrun/",
-            f"/admin/studies/output/?study={study.pk}", f"/admin/annotators/assignment/?study={study.pk}",
-            f"/admin/studies/study/?q={study.code}", f"/admin/annotators/assignment/?q={done.code}",
-        ):  # fmt: skip
+            "/admin/studies/study/",
+            "/admin/studies/prompt/",
+            "/admin/studies/output/",
+            "/admin/studies/auditevent/",
+            "/admin/annotators/assignment/",
+            "/admin/annotators/recruitment/",
+            "/admin/studies/section/add/",
+            "/admin/annotators/recruitment/add/",
+            "/admin/analysis/apitoken/add/",
+            "/admin/analysis/analysisrun/",
+            f"/admin/studies/output/?study={study.pk}",
+            f"/admin/annotators/assignment/?study={study.pk}",
+            f"/admin/studies/study/?q={study.code}",
+            f"/admin/annotators/assignment/?q={done.code}",
+        ):
             html = client.get(url).content.decode()
             for words in ("Secret study of ours", "alpha", done.code[:8] + "</a>", recruitment.key + "<"):
                 assert words not in html, (name, url, words)
@@ -114,9 +126,7 @@ def test_posts_of_people_without_the_role_change_nothing():
     owner = clients["owner"]
     opened = changed(form_of(owner.get(study_url(study)), "study_form"), public_title="Other words")
     section = study.sections.first()
-    section_form = changed(
-        form_of(owner.get(f"/admin/studies/section/{section.pk}/change/"), "section_form"), m="9"
-    )  # fmt: skip
+    section_form = changed(form_of(owner.get(f"/admin/studies/section/{section.pk}/change/"), "section_form"), m="9")
     for name in ("viewer", "coder", "stranger"):
         client = clients[name]
         client.post(study_url(study), opened)
@@ -185,9 +195,14 @@ def test_every_post_needs_its_token():
     client = Client(enforce_csrf_checks=True)
     client.force_login(owner)
     for url in (
-        study_url(study), study_url(study, "launch/"), study_url(study, "delete/do/"), "/admin/studies/study/preview-text/",
-        f"/admin/annotators/inquiry/study/{study.pk}/try/", "/admin/annotators/assignment/exclude/", "/admin/analysis/apitoken/add/",
-    ):  # fmt: skip
+        study_url(study),
+        study_url(study, "launch/"),
+        study_url(study, "delete/do/"),
+        "/admin/studies/study/preview-text/",
+        f"/admin/annotators/inquiry/study/{study.pk}/try/",
+        "/admin/annotators/assignment/exclude/",
+        "/admin/analysis/apitoken/add/",
+    ):
         assert client.post(url, {}).status_code == 403, url
 
 

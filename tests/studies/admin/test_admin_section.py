@@ -162,9 +162,10 @@ def test_options_are_lines(client, study):
     section = study.sections.get(purpose="screening")
     save(client, section, **{"questions-0-scale_options": "yes | Yes\nno | No | screens out\nNot sure"})
     assert section.questions.get().scale["options"] == [
-        {"key": "yes", "label": "Yes"}, {"key": "no", "label": "No", "screens_out": True},
+        {"key": "yes", "label": "Yes"},
+        {"key": "no", "label": "No", "screens_out": True},
         {"key": "not-sure", "label": "Not sure"},
-    ]  # fmt: skip
+    ]
 
 
 def test_ways_not_to_answer_are_lines(client, study):

@@ -218,5 +218,6 @@ def test_the_burden_counts_what_each_arm_shows_and_planted_references_where_they
     assert words == {"output": {21}, "prompt": {5}}
     n_rated = 2 * study.sections.get(position=2).questions.count()
     assert {(burden.words, burden.questions) for burden in burdens(study)} == {
-        (6 * 5 + 4 * 2 * 21 + 2 * 3 * 21, 2 + 3 * n_rated), (6 * 5 + 4 * 2 * 21 + 2 * 2 * 21, 2 + 2 * n_rated),
-    }  # fmt: skip
+        (6 * 5 + 4 * 2 * 21 + 2 * 3 * 21, 2 + 3 * n_rated),
+        (6 * 5 + 4 * 2 * 21 + 2 * 2 * 21, 2 + 2 * n_rated),
+    }

@@ -56,9 +56,14 @@ def test_the_papers_numbers_stand_in_them():
     assert paid["story_writers"] == (100, "5.00", 20) and paid["image_makers"] == (60, "3.00", 10)
     assert paid["human_or_machine"][:2] == (780, "1.25") and paid["human_or_machine_trained"][0] == 1560
     trained = drafts["human_or_machine_trained"].arms
-    assert {c: str(trained.filter(condition=c).first().reward) for c in ("none", "instructions", "examples", "comparison")} == {
-        "none": "1.25", "instructions": "1.25", "examples": "1.75", "comparison": "2.25",
-    }  # fmt: skip
+    assert {
+        c: str(trained.filter(condition=c).first().reward) for c in ("none", "instructions", "examples", "comparison")
+    } == {
+        "none": "1.25",
+        "instructions": "1.25",
+        "examples": "1.75",
+        "comparison": "2.25",
+    }
     assert set(trained.values_list("wanted", flat=True)) == {130} and trained.count() == 12
     pairs = drafts["two_choice_sentences"]
     assert pairs.sections.get().m * pairs.target_n == 5000 and pairs.annotators_per_batch == 10

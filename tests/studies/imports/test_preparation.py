@@ -8,7 +8,12 @@ from studies.services.lifecycle import NotNow
 from tests.builders import launched, spa_draft
 from tests.studies.imports.files import LONG, contents, lines, long, sound, table, texts, wide
 
-TOKENISED = [long("p1", "ada", "``So ;'' it went ( on )."), long("p1", "bo", "Plain. Twice."), long("p2", "ada", "Fine."), long("p2", "bo", "Fine too.")]  # fmt: skip
+TOKENISED = [
+    long("p1", "ada", "``So ;'' it went ( on )."),
+    long("p1", "bo", "Plain. Twice."),
+    long("p2", "ada", "Fine."),
+    long("p2", "bo", "Fine too."),
+]
 SETTINGS = {"normalisation": {"tokeniser_quotes": True, "tokenised_spacing": True}}
 
 
@@ -61,7 +66,16 @@ def test_no_text_is_emptied_by_preparation(study, put):
 
 
 def test_lengths_follow_those_that_are_read_together(spa, put):
-    put(lines([wide("r1", "p1", ada="One. Two. Three.", bo="Mmmmm."), wide("r2", "p1", ada="One. Two. Four.", bo="Mmmmmmmm mm.")]), "b.jsonl", makes_batches=True)  # fmt: skip
+    put(
+        lines(
+            [
+                wide("r1", "p1", ada="One. Two. Three.", bo="Mmmmm."),
+                wide("r2", "p1", ada="One. Two. Four.", bo="Mmmmmmmm mm."),
+            ]
+        ),
+        "b.jsonl",
+        makes_batches=True,
+    )
     prepare(spa, {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}}, by=None)
     assert contents(spa) == {"r1": [("p1", "One.", "Mmmmm.")], "r2": [("p1", "One. Two.", "Mmmmmmmm mm.")]}
 

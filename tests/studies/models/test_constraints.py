@@ -312,9 +312,16 @@ def violates(name, error) -> bool:
 NOBODYS = "verdict_is_nobodys_exactly_where_it_was_made_at_the_panel"
 
 
-@pytest.mark.parametrize("columns", [
-    {"category": "c"}, {"submission": None}, {"by": "somebody"}, {"kind": "approve"}, {"kind": "reverse", "reverses": "it"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"category": "c"},
+        {"submission": None},
+        {"by": "somebody"},
+        {"kind": "approve"},
+        {"kind": "reverse", "reverses": "it"},
+    ],
+)
 def test_nobody_decides_nothing_but_what_a_panel_rejected(columns, world):
     """Each part of that constraint by itself: it is the database that keeps a rejection here from being nobody's."""
     somebody = {"somebody": world["researcher"]}

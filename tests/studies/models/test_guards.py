@@ -193,21 +193,24 @@ def test_an_erasure_blanks_and_nothing_else(study):
 
 
 @pytest.mark.only_on("postgresql")  # the triggers are there
-@pytest.mark.parametrize("sql", [
-    "UPDATE annotators_response SET value = 1",
-    "DELETE FROM annotators_response",
-    "UPDATE studies_design SET canonical = ''",
-    "DELETE FROM studies_auditevent",
-    "UPDATE studies_output SET text = 'x'",
-    "INSERT INTO studies_system (study_id, name, is_human, reference) SELECT id, 'new', false, '' FROM studies_study",
-    "DELETE FROM studies_placement",
-    "UPDATE studies_batch SET wanted = 99",
-    "UPDATE analysis_coding SET labels = 'other', is_none = false",
-    "DELETE FROM analysis_codingitem",
-    "UPDATE annotators_verdict SET message = 'x'",
-    "UPDATE annotators_appeal SET text = 'x', answered_at = now()",
-    "DELETE FROM annotators_appeal",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE annotators_response SET value = 1",
+        "DELETE FROM annotators_response",
+        "UPDATE studies_design SET canonical = ''",
+        "DELETE FROM studies_auditevent",
+        "UPDATE studies_output SET text = 'x'",
+        "INSERT INTO studies_system (study_id, name, is_human, reference) SELECT id, 'new', false, '' FROM studies_study",
+        "DELETE FROM studies_placement",
+        "UPDATE studies_batch SET wanted = 99",
+        "UPDATE analysis_coding SET labels = 'other', is_none = false",
+        "DELETE FROM analysis_codingitem",
+        "UPDATE annotators_verdict SET message = 'x'",
+        "UPDATE annotators_appeal SET text = 'x', answered_at = now()",
+        "DELETE FROM annotators_appeal",
+    ],
+)
 def test_triggers_refuse_raw_sql(sql, study, django_user_model):
     sample = CodingSample.objects.create(
         study=study, number=1, kind="explanations", rule="union", codebook={}, per_arm=1, origin="live"

@@ -72,8 +72,9 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
     study = draft()
     section = study.sections.get()
     asked = tuple(
-        PageQuestion(n, n, key, f"The {key}", "", read_scale({"kind": "output"})) for n, key in enumerate(("best", "worst"), 1)
-    )  # fmt: skip
+        PageQuestion(n, n, key, f"The {key}", "", read_scale({"kind": "output"}))
+        for n, key in enumerate(("best", "worst"), 1)
+    )
     item = PageItem(1, 1, (("A", 1), ("B", 2), ("C", 3)))
     for name in ("set_size", "labels", "layout", "noun"):
         for wrong in ([], {}, "x", None, True, 2, 99, "\u2028", 1e300):
@@ -128,8 +129,9 @@ def test_both_choices_are_stored_with_the_letters_that_were_seen():
     exposures = dict(page.items[0].exposures)
     stored = list(Response.objects.order_by("slot"))
     assert [(r.slot, r.question.key, r.chosen_id, r.label) for r in stored] == [
-        (BEST, "best", exposures["B"], "B"), (WORST, "worst", exposures["D"], "D"),
-    ]  # fmt: skip
+        (BEST, "best", exposures["B"], "B"),
+        (WORST, "worst", exposures["D"], "D"),
+    ]
     again = record_page(assignment, page.key, form(**{BEST: "B", WORST: "D"}))
     assert again.sent is None and Response.objects.count() == 2
 

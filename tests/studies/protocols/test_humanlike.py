@@ -119,8 +119,9 @@ def test_too_few_texts_of_a_kind_is_no_endless_search():
     with pytest.raises(PoolSpent):
         drawn_batches(study, 0, 1)
     assert problems(live(study)) == [
-        "Arm news gpt3 none has 1 human texts; a batch needs 2.", "Arm news gpt3 none has 1 machine texts; a batch needs 2.",
-    ]  # fmt: skip
+        "Arm news gpt3 none has 1 human texts; a batch needs 2.",
+        "Arm news gpt3 none has 1 machine texts; a batch needs 2.",
+    ]
 
 
 def one_answered(value, **settings):
@@ -234,8 +235,14 @@ def test_nothing_is_told_of_texts_that_count():
 def test_what_an_explanation_quotes_is_marked():
     parts = parts_of("It was so, and so it was. <b>", ["it was", "so", "absent"])
     assert [(p.text, p.is_marked) for p in parts] == [
-        ("It was ", False), ("so", True), (", and ", False), ("so", True), (" ", False), ("it was", True), (". <b>", False),
-    ]  # fmt: skip
+        ("It was ", False),
+        ("so", True),
+        (", and ", False),
+        ("so", True),
+        (" ", False),
+        ("it was", True),
+        (". <b>", False),
+    ]
     assert [p.is_marked for p in parts_of("whole", ["absent"])] == [False]
 
 
@@ -246,8 +253,10 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
     human, machine = Output.objects.filter(prompt=prompt).order_by("-system__is_human")
     elsewhere = Output.objects.filter(system=human.system).exclude(prompt=prompt).first()
     for outputs, words in (
-        ([], "Choose a text"), ([human, elsewhere], "one prompt"), ([human, human], "two different"),
-    ):  # fmt: skip
+        ([], "Choose a text"),
+        ([human, elsewhere], "one prompt"),
+        ([human, human], "two different"),
+    ):
         with pytest.raises(NotNow, match=words):
             make_practice(section, outputs, by=None)
     with pytest.raises(NotNow, match="training sections"):

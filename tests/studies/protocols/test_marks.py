@@ -36,16 +36,31 @@ def found(study, blocking=True):
 def test_a_text_is_cut_in_any_script_and_its_parts_are_the_text():
     parts = sentences(TEXT)
     assert [part.text for part in parts] == [
-        "One is here.", "Two is “there”!", "Three is 3.5 m long,", "four, e.g. this one.", "五在这里。", "六也在。",
-    ]  # fmt: skip
+        "One is here.",
+        "Two is “there”!",
+        "Three is 3.5 m long,",
+        "four, e.g. this one.",
+        "五在这里。",
+        "六也在。",
+    ]
     assert [part.number for part in parts] == [1, 2, 3, 4, 5, 6]
     assert "".join(part.gap + part.text for part in parts) == TEXT
 
 
 @pytest.mark.parametrize(
     "text, n",
-    [("", 0), (" \n\t ", 0), ("\u200b", 0), ("no end", 1), ("- a\n- b\n\n- c\n", 3), ("Why?! Because… so. Dr. No came.", 3), ("هل هذا؟ نعم.", 2), ("यह है। वह भी।", 2), ("...", 1)],
-)  # fmt: skip
+    [
+        ("", 0),
+        (" \n\t ", 0),
+        ("\u200b", 0),
+        ("no end", 1),
+        ("- a\n- b\n\n- c\n", 3),
+        ("Why?! Because… so. Dr. No came.", 3),
+        ("هل هذا؟ نعم.", 2),
+        ("यह है। वह भी।", 2),
+        ("...", 1),
+    ],
+)
 def test_sentences_at_the_edge(text, n):
     assert len(sentences(text)) == n
 
@@ -56,14 +71,24 @@ def test_sentences_at_the_edge(text, n):
 @pytest.mark.parametrize(
     "read, text, words",
     [
-        (read_categories, "", "At least one"), (read_categories, "a", "Line 1: write"), (read_categories, "a | A\n\n | B", "Line 3: a key"),
-        (read_categories, "a | A\na | B", "stands twice"), (read_categories, "a | A\nb | a", "stands twice"), (read_categories, "a | A | b | c", "Line 1: write"),
-        (read_categories, "a\x00 | A", "This list"), (read_categories, 7, "This list"),
-        (read_severities, "a | A", "Line 1: write"), (read_severities, "a | A | 0", "above 0"), (read_severities, "a | A | -1", "above 0"),
-        (read_severities, "a | A | 1e3", "above 0"), (read_severities, "a | A | NaN", "above 0"), (read_severities, "a | A | 101", "at most 100"),
-        (read_severities, "a | A | 1\nb | B | 1.0", "same weight"), (read_severities, f"{'k' * 51} | A | 1", "at most 50"),
+        (read_categories, "", "At least one"),
+        (read_categories, "a", "Line 1: write"),
+        (read_categories, "a | A\n\n | B", "Line 3: a key"),
+        (read_categories, "a | A\na | B", "stands twice"),
+        (read_categories, "a | A\nb | a", "stands twice"),
+        (read_categories, "a | A | b | c", "Line 1: write"),
+        (read_categories, "a\x00 | A", "This list"),
+        (read_categories, 7, "This list"),
+        (read_severities, "a | A", "Line 1: write"),
+        (read_severities, "a | A | 0", "above 0"),
+        (read_severities, "a | A | -1", "above 0"),
+        (read_severities, "a | A | 1e3", "above 0"),
+        (read_severities, "a | A | NaN", "above 0"),
+        (read_severities, "a | A | 101", "at most 100"),
+        (read_severities, "a | A | 1\nb | B | 1.0", "same weight"),
+        (read_severities, f"{'k' * 51} | A | 1", "at most 50"),
     ],
-)  # fmt: skip
+)
 def test_a_codebook_that_cannot_be_used_is_refused_with_its_line(read, text, words):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         read(text)
@@ -89,11 +114,12 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
 @pytest.mark.parametrize(
     "columns, words",
     [
-        ({"key": "faults"}, "with the key “errors”"), ({"scale": {"kind": "percent"}}, "as a whole number from 0"),
+        ({"key": "faults"}, "with the key “errors”"),
+        ({"scale": {"kind": "percent"}}, "as a whole number from 0"),
         ({"scale": {"kind": "number", "minimum": 0, "maximum": 4}}, "must reach up to 5"),
         ({"skip_reasons": [{"key": "no", "label": "No"}]}, "offers ways not to answer"),
     ],
-)  # fmt: skip
+)
 def test_what_a_section_lacks_is_named(columns, words):
     study = draft()
     assert not found(study)
@@ -147,8 +173,10 @@ def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
     rows = (row(1, "2", "style", "minor", "0-3"), row(2, "0", "accuracy", "major"), row(4, "2", "style", "major"))
     assert send(assignment, *rows).sent is None
     assert stored() == [
-        (f"{SLOT}1", "style", 1, "2:0-3"), (f"{SLOT}2", "accuracy", 5, "0"), (f"{SLOT}4", "style", 5, "2"),
-    ]  # fmt: skip
+        (f"{SLOT}1", "style", 1, "2:0-3"),
+        (f"{SLOT}2", "accuracy", 5, "0"),
+        (f"{SLOT}4", "style", 5, "2"),
+    ]
     texts = stored_texts(asks, page, Response.objects.all())
     assert {name: texts[name] for each in rows for name in each} == {k: v for each in rows for k, v in each.items()}
     assert send(assignment, *rows).sent is None and Response.objects.count() == 4, "sent twice it is stored once"
@@ -165,16 +193,20 @@ def test_no_error_is_said_and_stored_as_nought(assignment):
 def test_one_look_tells_all_that_is_wrong(assignment):
     nothing = send(assignment, score="")
     assert nothing.sent.errors == {
-        f"{SLOT}0": "Please mark an error, or say that there is none.", SCORE: "Please give a whole number from 0 to 100.",
-    }  # fmt: skip
+        f"{SLOT}0": "Please mark an error, or say that there is none.",
+        SCORE: "Please give a whole number from 0 to 100.",
+    }
     # A mark that was begun is a mark: what it lacks is said, and not that there is none.
     begun = row(1, "1")
     assert send(assignment, begun).sent.errors.keys() == {f"{SLOT}1"}
     assert send(assignment, begun, **{f"{SLOT}0": "1"}).sent.errors.keys() == {f"{SLOT}0", f"{SLOT}1"}
     same = row(2, "1", "style", "minor"), row(3, "1", "style", "minor")
     assert send(assignment, begun, *same, row(4, "9", "style", "minor"), score="x").sent.errors.keys() == {
-        f"{SLOT}1", f"{SLOT}3", f"{SLOT}4", SCORE,
-    }  # fmt: skip
+        f"{SLOT}1",
+        f"{SLOT}3",
+        f"{SLOT}4",
+        SCORE,
+    }
     assert not Response.objects.exists()
 
 

@@ -120,13 +120,15 @@ def test_a_place_that_is_none_is_refused_naming_its_output():
 def test_without_ties_two_in_one_place_are_told_of_each_other():
     assignment = claimed(launched(draft(settings={"allows_ties": False})), "w")
     assert send(assignment, "1", "2", "2").sent.errors == {
-        B: "Story C has the same place. Please decide.", C: "Story B has the same place. Please decide.",
-    }  # fmt: skip
+        B: "Story C has the same place. Please decide.",
+        C: "Story B has the same place. Please decide.",
+    }
     # What is wrong with one place hides nothing about the others, and keeps its own words.
     assert send(assignment, "2", "9", "2").sent.errors == {
-        A: "Story C has the same place. Please decide.", B: "Please give a whole number from 1 to 3.",
+        A: "Story C has the same place. Please decide.",
+        B: "Please give a whole number from 1 to 3.",
         C: "Story A has the same place. Please decide.",
-    }  # fmt: skip
+    }
     assert send(assignment, "1", "3", "2").sent is None
 
 

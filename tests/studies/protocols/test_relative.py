@@ -143,9 +143,12 @@ def test_the_points_name_the_letters_and_the_first_stands_first(assignment):
     _, page, asks = open_page(assignment, "s1.p1")
     (ask,) = asks.values()
     assert [(point.key, point.label) for point in ask.field.points] == [
-        ("5", "Story A is much better"), ("4", "Story A is better"), ("3", "They are about the same"), ("2", "Story B is better"),
+        ("5", "Story A is much better"),
+        ("4", "Story A is better"),
+        ("3", "They are about the same"),
+        ("2", "Story B is better"),
         ("1", "Story B is much better"),
-    ]  # fmt: skip
+    ]
     answered(assignment, "s1.p1", **{next(iter(asks)): "2"})
     row = Response.objects.get()
     assert (row.value, row.label, row.exposure_id) == (2, "A", page.items[0].exposures[0][1]) and row.item_id

@@ -88,7 +88,7 @@ def test_the_chosen_pairs_are_those_of_the_planned_comparisons():
         ({"stopping": "sometimes"}, {}, "stopping rule"),
         ({"delta": 0}, {}, "delta"),
     ],
-)  # fmt: skip
+)
 def test_a_strategy_that_the_study_cannot_keep_is_named(settings, columns, words):
     study = draft(settings={"pairs": "chain"} | settings, **columns)
     assert any(words in problem for problem in found(study)), found(study)
@@ -211,9 +211,15 @@ def test_sides_are_drawn_for_each_person_and_kept():
 
 def test_two_that_agree_or_three_settle_an_item():
     for labels, is_settled in (
-        ([], False), (["1"], False), (["1", "1"], True), (["1", "2"], False), (["tie", "tie"], True),
-        (["1", "skipped cannot_judge"], False), (["1", "2", "1"], True), (["1", "2", "tie"], True),
-    ):  # fmt: skip
+        ([], False),
+        (["1"], False),
+        (["1", "1"], True),
+        (["1", "2"], False),
+        (["tie", "tie"], True),
+        (["1", "skipped cannot_judge"], False),
+        (["1", "2", "1"], True),
+        (["1", "2", "tie"], True),
+    ):
         assert CHOICE.settled(None, labels) is is_settled
 
 

@@ -50,10 +50,13 @@ BLOCKING = {
     "a wrong scale": lambda s: Question.objects.filter(section__protocol="rating").update(scale={"kind": "percent"}),
     "no such scale": lambda s: Question.objects.filter(section__protocol="rating").update(scale={"kind": "stars"}),
     "no such estimand": lambda s: s.contrasts.update(estimand="glory"),
-    "too few prompts": lambda s: (Output.objects.filter(prompt__key__gt="p002").delete(), s.prompts.filter(key__gt="p002").delete()),
+    "too few prompts": lambda s: (
+        Output.objects.filter(prompt__key__gt="p002").delete(),
+        s.prompts.filter(key__gt="p002").delete(),
+    ),
     "a setting that is not one": lambda s: s.sections.filter(protocol="spa").update(settings={"labels": "greek"}),
     "m of a survey": lambda s: s.sections.filter(protocol="survey").update(m=3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BLOCKING)

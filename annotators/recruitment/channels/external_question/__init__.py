@@ -157,9 +157,11 @@ class MechanicalTurk(ExternalQuestion):
     origins: ClassVar = ("https://worker.mturk.com", "https://www.mturk.com", "https://requester.mturk.com")
     # The file that its site exported ("Download CSV").
     file: ClassVar = {
-        "file_person": "WorkerId", "file_session": "AssignmentId", "file_state": "AssignmentStatus",
+        "file_person": "WorkerId",
+        "file_session": "AssignmentId",
+        "file_state": "AssignmentStatus",
         "file_words": "Submitted = submitted\nApproved = approved\nRejected = rejected",
-    }  # fmt: skip
+    }
 
     @property
     def frame_ancestors(self) -> tuple[str, ...]:

@@ -28,21 +28,31 @@ class ProlificSettings(OutcomeCodes):
         initial="manual",
     )
     screen_out_pay = forms.DecimalField(
-        required=False, min_value=0, max_value=1000, max_digits=6, decimal_places=2, label="pay of who is screened out",
+        required=False,
+        min_value=0,
+        max_value=1000,
+        max_digits=6,
+        decimal_places=2,
+        label="pay of who is screened out",
         help_text="A fixed amount that Prolific pays by itself, in the study's currency. Prolific has a least amount, and it must be less than "
         "the reward.",
-    )  # fmt: skip
+    )
     screen_out_places = forms.IntegerField(
         required=False, min_value=1, max_value=100_000, label="how many may be screened out so"
     )
     project = forms.CharField(
-        required=False, max_length=24, validators=[clean_id],
+        required=False,
+        max_length=24,
+        validators=[clean_id],
         help_text="Prolific's id of the project to publish in. Empty: the account's own choice.",
-    )  # fmt: skip
+    )
     barred_group = forms.CharField(
-        required=False, max_length=64, label="participant group to keep out", validators=[clean_id],
+        required=False,
+        max_length=64,
+        label="participant group to keep out",
+        validators=[clean_id],
         help_text="The id of a group at Prolific. Its people do not see the study.",
-    )  # fmt: skip
+    )
 
     def clean(self):
         cleaned = super().clean()

@@ -21,9 +21,10 @@ def completion_codes(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
             action = {"action": "AUTOMATICALLY_APPROVE"}
         elif outcome == "screened_out" and settings.get("screen_out_pay"):
             action = {
-                "action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": minor(settings["screen_out_pay"]),
+                "action": "FIXED_SCREEN_OUT_PAYMENT",
+                "fixed_screen_out_reward": minor(settings["screen_out_pay"]),
                 "slots": int(settings["screen_out_places"]),
-            }  # fmt: skip
+            }
         if code := settings.get(f"code_{outcome}"):
             made.append({"code": code, "code_type": code_type, "actor": "participant", "actions": [action]})
     return made

@@ -51,11 +51,18 @@ def read_export(text: str, task: str = "") -> list[Seen]:
             reviewed = _moment(cells, "reviewed at", line)
             submissions.append(
                 Seen(
-                    task=task, submission=submission, person=cells["participant id"].lower(), state=state, word=cells["status"],
-                    code=_told(cells.get("completion code", "")), started_at=_moment(cells, "started at", line), submitted_at=submitted,
-                    decided_at=None if state == SUBMITTED else reviewed, decides_itself_at=decides_at(state, submitted),
+                    task=task,
+                    submission=submission,
+                    person=cells["participant id"].lower(),
+                    state=state,
+                    word=cells["status"],
+                    code=_told(cells.get("completion code", "")),
+                    started_at=_moment(cells, "started at", line),
+                    submitted_at=submitted,
+                    decided_at=None if state == SUBMITTED else reviewed,
+                    decides_itself_at=decides_at(state, submitted),
                 )
-            )  # fmt: skip
+            )
     except csv.Error as error:
         raise ValueError(f"Row {reader.line_num} is not CSV ({error}).") from None
     if not names:
@@ -94,11 +101,16 @@ def _moment(cells: dict[str, str], name: str, line: int) -> datetime | None:
 FORMS = {
     "approve": ("People to approve", lambda v: v["person"], "The study's submissions at Prolific: approve by ids."),
     "bonus": (
-        "Bonuses", lambda v: f"{v['person']},{v['amount']}",
+        "Bonuses",
+        lambda v: f"{v['person']},{v['amount']}",
         "The study's submissions at Prolific: More, bulk bonus payment. Once: what is pasted again is paid again.",
     ),
-    "screen_out": ("People to screen out", lambda v: v["person"], "The study's submissions at Prolific: screen out by ids."),
-}  # fmt: skip
+    "screen_out": (
+        "People to screen out",
+        lambda v: v["person"],
+        "The study's submissions at Prolific: screen out by ids.",
+    ),
+}
 
 
 def bulk(orders: Sequence[Order]) -> list[BulkText]:

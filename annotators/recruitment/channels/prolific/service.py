@@ -114,12 +114,20 @@ class ProlificService(Service):
             raise Refused(f"This account pays in {currency}, and the recruitment says {values['currency']}.")
         minutes = max(1, round(float(values["minutes"])))
         draft = {
-            "name": values["title"], "internal_name": _named(values["name"], token), "description": values["description"],
-            "external_study_url": values["url"], "prolific_id_option": "url_parameters", "completion_codes": completion_codes(self.settings),
-            "total_available_places": int(values["places"]), "estimated_completion_time": minutes, "maximum_allowed_time": 3 * minutes + 2,
-            "reward": minor(values["reward"]), "device_compatibility": ["desktop", "tablet", "mobile"], "peripheral_requirements": [],
+            "name": values["title"],
+            "internal_name": _named(values["name"], token),
+            "description": values["description"],
+            "external_study_url": values["url"],
+            "prolific_id_option": "url_parameters",
+            "completion_codes": completion_codes(self.settings),
+            "total_available_places": int(values["places"]),
+            "estimated_completion_time": minutes,
+            "maximum_allowed_time": 3 * minutes + 2,
+            "reward": minor(values["reward"]),
+            "device_compatibility": ["desktop", "tablet", "mobile"],
+            "peripheral_requirements": [],
             "submissions_config": {"max_submissions_per_participant": 1, "max_concurrent_submissions": -1},
-        }  # fmt: skip
+        }
         groups = [group for group in [self.settings.get("barred_group")] if group] + [
             self._group(name) for name in values.get("lists") or ()
         ]

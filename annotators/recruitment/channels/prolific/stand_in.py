@@ -134,8 +134,10 @@ class ProlificStandIn(ProlificAnswers, StandIn):
         raw = json.dumps(body).encode()
         digest = hmac.new(secret.encode(), b"1795229881" + raw, hashlib.sha256).digest()
         headers = {
-            "X-Prolific-Request-Signature": base64.b64encode(digest).decode(), "X-Prolific-Request-Timestamp": "1795229881", "X-Event-ID": event,
-        }  # fmt: skip
+            "X-Prolific-Request-Signature": base64.b64encode(digest).decode(),
+            "X-Prolific-Request-Timestamp": "1795229881",
+            "X-Event-ID": event,
+        }
         return {"data": raw, "content_type": "application/json", "headers": headers}
 
     def group(self, name: str) -> str:
@@ -205,5 +207,8 @@ class ProlificStandIn(ProlificAnswers, StandIn):
 
 # What begins the request of an order, or of a look.
 ORDERED = {
-    "publish": "POST /studies/", "look": "GET /submissions/", "approve": "POST /submissions/", "bonus": "POST /submissions/bonus-payments/",
-}  # fmt: skip
+    "publish": "POST /studies/",
+    "look": "GET /submissions/",
+    "approve": "POST /submissions/",
+    "bonus": "POST /submissions/bonus-payments/",
+}

@@ -121,10 +121,17 @@ class ProlificAnswers:
 
     def list_submissions(self, *, body, query):
         rows = [
-            {"id": s["id"], "participant_id": s["participant"], "started_at": s["started_at"], "completed_at": s["completed_at"],
-             "status": s["status"], "study_code": s["entered_code"]}
-            for s in self.submissions.values() if s["study_id"] == query["study"]
-        ]  # fmt: skip
+            {
+                "id": s["id"],
+                "participant_id": s["participant"],
+                "started_at": s["started_at"],
+                "completed_at": s["completed_at"],
+                "status": s["status"],
+                "study_code": s["entered_code"],
+            }
+            for s in self.submissions.values()
+            if s["study_id"] == query["study"]
+        ]
         return self.page_of(rows, query, "/submissions/")
 
     def get_submission(self, submission, *, body, query):

@@ -25,8 +25,13 @@ def seen(row: Mapping[str, Any], task: str = "") -> Seen:
     word = str(row.get("status") or "")
     state, submitted = state_of(word), moment(row.get("completed_at"))
     return Seen(
-        task=str(row.get("study_id") or task), submission=str(row["id"]), state=state, word=word,
+        task=str(row.get("study_id") or task),
+        submission=str(row["id"]),
+        state=state,
+        word=word,
         person=str(row.get("participant_id") or row.get("participant") or ""),
         code=str(row.get("entered_code") or row.get("study_code") or ""),
-        started_at=moment(row.get("started_at")), submitted_at=submitted, decides_itself_at=decides_at(state, submitted),
-    )  # fmt: skip
+        started_at=moment(row.get("started_at")),
+        submitted_at=submitted,
+        decides_itself_at=decides_at(state, submitted),
+    )

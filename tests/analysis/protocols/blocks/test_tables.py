@@ -52,9 +52,16 @@ TEST = HypothesisTest(
     stars="***",
 )
 ESTIMATE = Estimate(
-    analysis="a.b", estimand="mean", estimate=0.63, interval=Interval(0.95, 0.57, 0.69, "t"), effect=Effect(name="d", value=0.82), n=29,
-    unit="annotator", test=TEST, detail={"verdict": "different"},
-)  # fmt: skip
+    analysis="a.b",
+    estimand="mean",
+    estimate=0.63,
+    interval=Interval(0.95, 0.57, 0.69, "t"),
+    effect=Effect(name="d", value=0.82),
+    n=29,
+    unit="annotator",
+    test=TEST,
+    detail={"verdict": "different"},
+)
 
 
 def test_an_estimate_in_one_line():
@@ -72,18 +79,31 @@ def test_what_was_found_follows_from_the_verdict_or_the_stars():
 
 @pytest.mark.parametrize(
     ("expected", "found", "outcome"),
-    [(">", ">", "recovered"), ("<", ">", "contradicted"), (">", "~", "not shown"), (">", "?", "not shown"), ("~", "~", "recovered"),
-     ("~", "?", "not shown"), ("~", "<", "contradicted"), ("", ">", ""), (">", "", "")],
-)  # fmt: skip
+    [
+        (">", ">", "recovered"),
+        ("<", ">", "contradicted"),
+        (">", "~", "not shown"),
+        (">", "?", "not shown"),
+        ("~", "~", "recovered"),
+        ("~", "?", "not shown"),
+        ("~", "<", "contradicted"),
+        ("", ">", ""),
+        (">", "", ""),
+    ],
+)
 def test_whether_an_expectation_is_recovered(expected, found, outcome):
     assert recovered(expected, found) == outcome
 
 
 def example() -> Table:
     return table(
-        "t", "A title_with 5 %", "name|Name|text; p|p|p; ci|95% CI|interval; never|Never|text",
-        [{"name": "=cmd()", "p": 0.0001, "ci": [0.1, 0.2]}, {"name": "a & b", "p": None, "ci": None}], "first", "A note.",
-    )  # fmt: skip
+        "t",
+        "A title_with 5 %",
+        "name|Name|text; p|p|p; ci|95% CI|interval; never|Never|text",
+        [{"name": "=cmd()", "p": 0.0001, "ci": [0.1, 0.2]}, {"name": "a & b", "p": None, "ci": None}],
+        "first",
+        "A note.",
+    )
 
 
 def test_csv_has_full_precision_and_no_formula():
@@ -142,9 +162,14 @@ def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
 )
 def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, verdict, said):
     wording = Wording(
-        more="beta is the better one.", less="alpha is the better one.", same="they are alike", open="Open.", before="The share is", symbol="P",
+        more="beta is the better one.",
+        less="alpha is the better one.",
+        same="they are alike",
+        open="Open.",
+        before="The share is",
+        symbol="P",
         kind="percent",
-    )  # fmt: skip
+    )
     contrast = {
         "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": expected, "is_planned": True, "margin": 0.1,
         "section": 1, "criterion": "",
@@ -173,9 +198,12 @@ def test_a_small_difference_is_not_printed_as_none(value, kind, text):
 def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
     contrast = {"x": "a", "y": "b", "section": 1}
     change = replace(
-        ESTIMATE, estimate=-0.0042, interval=Interval(0.95, -0.012, 0.004, "b"), settings={"rule": "late", "contrast": contrast},
+        ESTIMATE,
+        estimate=-0.0042,
+        interval=Interval(0.95, -0.012, 0.004, "b"),
+        settings={"rule": "late", "contrast": contrast},
         detail={"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
-    )  # fmt: skip
+    )
     made = before_after([change])
     (row,) = made["rows"]
     shown = {column["key"]: tables.printed(row[column["key"]], column["kind"]) for column in made["columns"]}

@@ -34,8 +34,11 @@ def test_concordance_is_one_where_all_agree_and_the_mean_of_rank_correlations_wh
 
 def test_concordance_without_two_complete_rankings_says_so():
     for table, status in (
-        (np.empty((0, 3)), "no_data"), ([[1, 2, 3]], "n_lt_2"), ([[1], [2]], "n_lt_2"), ([[1, 1], [2, 2]], "zero_variance"),
-    ):  # fmt: skip
+        (np.empty((0, 3)), "no_data"),
+        ([[1, 2, 3]], "n_lt_2"),
+        ([[1], [2]], "n_lt_2"),
+        ([[1, 1], [2, 2]], "zero_variance"),
+    ):
         found = agreement.concordance(table)
         assert (found.status, found.estimate) == (status, None) and found.reason
     gaps = agreement.concordance([[1, 2, np.nan], [1, 2, 3], [1, 2, 3]])

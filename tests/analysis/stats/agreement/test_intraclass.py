@@ -78,9 +78,10 @@ def test_a_stricter_annotator_costs_absolute_agreement_and_no_consistency():
         first = agreement.intraclass_correlation(strict, kind=kind, average=average)
         moved = agreement.intraclass_correlation(3 * strict[::-1] + 1000, kind=kind, average=average)
         assert_allclose(
-            [first.estimate, first.interval.low, first.pvalue], [moved.estimate, moved.interval.low, moved.pvalue],
+            [first.estimate, first.interval.low, first.pvalue],
+            [moved.estimate, moved.interval.low, moved.pvalue],
             rtol=1e-7,
-        )  # fmt: skip
+        )
 
 
 def test_intraclass_edge_cases_are_statuses():

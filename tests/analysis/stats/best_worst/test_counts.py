@@ -18,8 +18,11 @@ def test_counts_are_those_by_hand():
     assert found.n_worst.tolist() == [1, 0, 1, 2, 0]
     assert_allclose([one.estimate for one in found.scores[:4]], [1 / 3, 1 / 3, 0, -2 / 3])
     assert {key: found.scores[3].detail[key] for key in ("n_shown", "n_best", "n_worst", "system")} == {
-        "n_shown": 3, "n_best": 0, "n_worst": 2, "system": 3,
-    }  # fmt: skip
+        "n_shown": 3,
+        "n_best": 0,
+        "n_worst": 2,
+        "system": 3,
+    }
     assert (found.scores[4].status, found.scores[4].estimate) == ("no_data", None)
     assert found.scores[4].reason == "system 4 was never shown"
     assert all(one.mode == "paper" and one.test is None for one in found.scores)

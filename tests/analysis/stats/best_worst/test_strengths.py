@@ -162,13 +162,17 @@ def test_over_people_and_prompts_the_largest_variance_rules():
     found = fit.difference(4, 1)
     (both,) = found.sensitivity
     assert (found.estimate, found.interval, found.pvalue) == (
-        alone.difference(4, 1).estimate, alone.difference(4, 1).interval, alone.difference(4, 1).pvalue,
-    )  # fmt: skip
+        alone.difference(4, 1).estimate,
+        alone.difference(4, 1).interval,
+        alone.difference(4, 1).pvalue,
+    )
     assert_allclose(both.detail["se"], math.sqrt(wanted))
     assert both.detail["se"] > found.detail["se"] and both.detail["df"] == 7 and both.n_clusters == 8
     assert (both.analysis, both.interval.method, both.test.name) == (
-        "best_worst.logit.difference.two_way", "two_way_t", "two_way_t",
-    )  # fmt: skip
+        "best_worst.logit.difference.two_way",
+        "two_way_t",
+        "two_way_t",
+    )
     assert fit.omnibus.sensitivity[0].pvalue > fit.omnibus.pvalue == alone.omnibus.pvalue
     for other in (np.arange(len(best)), np.zeros(len(best))):
         assert best_worst_logit(sets, best, worst, people, other, n_systems=5).difference(4, 1).sensitivity == ()

@@ -32,10 +32,15 @@ def test_the_estimate_exists_where_each_system_was_chosen_over_each_other_by_way
             return -log_likelihood(values, sets, best, worst)
 
         tops = [
-            optimize.minimize(cost, np.zeros(len(present)), method="L-BFGS-B", bounds=[(-bound, bound)] * len(present),
-                              options={"ftol": 1e-12, "gtol": 1e-7}).fun
+            optimize.minimize(
+                cost,
+                np.zeros(len(present)),
+                method="L-BFGS-B",
+                bounds=[(-bound, bound)] * len(present),
+                options={"ftol": 1e-12, "gtol": 1e-7},
+            ).fun
             for bound in (5, 15)
-        ]  # fmt: skip
+        ]
         # Without a maximum a wider bound gains e^-10 or more; with one it lies within the first bound.
         is_defined = tops[0] - tops[1] < 1e-5
         assert (fit.status == "ok") == is_defined, (sets, best, worst, fit.status, tops)
@@ -147,8 +152,12 @@ def test_a_large_difference_is_found():
     fit = best_worst_logit(sets, best, worst, np.arange(1000) % 50, n_systems=3)
     assert fit.status == "ok"
     assert fit.log_likelihood == pytest.approx(log_likelihood(estimates(fit), sets, best, worst))
-    top = optimize.minimize(lambda free: -log_likelihood(np.r_[free, 0], sets, best, worst), [5, 0], method="Nelder-Mead",
-                            options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})  # fmt: skip
+    top = optimize.minimize(
+        lambda free: -log_likelihood(np.r_[free, 0], sets, best, worst),
+        [5, 0],
+        method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000},
+    )
     assert_allclose(estimates(fit)[:2] - estimates(fit)[2], top.x, atol=1e-5)
 
 

@@ -56,8 +56,12 @@ def test_marginal_sensitivity_is_the_probit_regression_with_two_way_clusters():
     )
     assert d.test.df == c.test.df == 119
     assert d.detail["se_independent"] < d.detail["se"]
-    signal = detection.signal_detection(d.detail["hits"], d.detail["n_machine"] - d.detail["hits"], d.detail["false_alarms"],
-        d.detail["n_human"] - d.detail["false_alarms"])  # fmt: skip
+    signal = detection.signal_detection(
+        d.detail["hits"],
+        d.detail["n_machine"] - d.detail["hits"],
+        d.detail["false_alarms"],
+        d.detail["n_human"] - d.detail["false_alarms"],
+    )
     assert_allclose([d.estimate, c.estimate], [signal.d_prime, signal.criterion], atol=1e-12)
     assert_allclose([d.detail["se_independent"], c.detail["se_independent"]], [signal.se_d_prime, signal.se_criterion])
 
@@ -133,8 +137,12 @@ def test_stratified_sensitivity_is_mantel_and_haenszels():
     tables = []
     for a in range(80):
         mine = who == a
-        tables.append([[np.sum(says[mine] * truth[mine]), np.sum((1 - says[mine]) * truth[mine])],
-                       [np.sum(says[mine] * (1 - truth[mine])), np.sum((1 - says[mine]) * (1 - truth[mine]))]])  # fmt: skip
+        tables.append(
+            [
+                [np.sum(says[mine] * truth[mine]), np.sum((1 - says[mine]) * truth[mine])],
+                [np.sum(says[mine] * (1 - truth[mine])), np.sum((1 - says[mine]) * (1 - truth[mine]))],
+            ]
+        )
     kept = [t for t in np.array(tables) if t.sum(axis=0).min() > 0 and t.sum(axis=1).min() > 0]
     reference = StratifiedTable(kept)
     assert_allclose(found.estimate, reference.logodds_pooled, rtol=1e-9)

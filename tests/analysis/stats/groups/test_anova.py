@@ -16,9 +16,10 @@ from tests.analysis.stats.groups.answers import GOLDEN, GROUPS, VALUES
 def test_anova_agrees_with_the_reference_and_with_scipy():
     found, wanted = groups.one_way_anova(VALUES, GROUPS), GOLDEN["anova"]
     assert_allclose(
-        [found.test.statistic, found.pvalue, found.estimate], [wanted["F"], wanted["p"], wanted["eta_squared"]],
+        [found.test.statistic, found.pvalue, found.estimate],
+        [wanted["F"], wanted["p"], wanted["eta_squared"]],
         rtol=1e-9,
-    )  # fmt: skip
+    )
     assert (found.detail["df_between"], found.detail["df_within"], found.n) == (3, 71, 75)
     members = [np.array(VALUES)[np.array(GROUPS) == name] for name in "abcd"]
     assert_allclose([found.test.statistic, found.pvalue], stats.f_oneway(*members), rtol=1e-9)

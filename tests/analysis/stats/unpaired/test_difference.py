@@ -27,9 +27,13 @@ def sparse(rng, n_annotators, n_prompts, each, *, is_nested, taste=0.0, effect=0
 
 def two_samples(values, is_x, who, prompt):
     return {
-        "x": values[is_x], "y": values[~is_x], "x_annotators": who[is_x], "y_annotators": who[~is_x],
-        "x_prompts": prompt[is_x], "y_prompts": prompt[~is_x],
-    }  # fmt: skip
+        "x": values[is_x],
+        "y": values[~is_x],
+        "x_annotators": who[is_x],
+        "y_annotators": who[~is_x],
+        "x_prompts": prompt[is_x],
+        "y_prompts": prompt[~is_x],
+    }
 
 
 def apart(rows, **more):
@@ -127,8 +131,9 @@ def test_two_samples_at_their_edges_are_a_status_with_a_reason_and_json(test):
     few = of([3, 4, 2], [2, 1, 4], [1, 2, 3], [4, 5, 6], [1, 2, 3], [1, 2, 3])
     assert few.status == "ok" and few.interval is not None and few.test is None
     assert {(w.detail["cluster"], w.severity) for w in few.warnings if w.code == "few_clusters"} == {
-        ("annotator", "block"), ("prompt", "block"),
-    }  # fmt: skip
+        ("annotator", "block"),
+        ("prompt", "block"),
+    }
     equal = of([3, 3], [3, 3], [1, 2], [3, 4], [1, 2], [1, 2])
     assert equal.status == "zero_variance" and equal.test is None
     missing = of([3, np.nan, 5], [2, 1, 4], [1, 2, 3], [4, 5, 6], [1, 2, 3], [1, 2, 3])

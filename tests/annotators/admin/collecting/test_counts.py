@@ -127,9 +127,10 @@ def test_queries_do_not_grow_with_people(client, study, owner):
         return len(context)
 
     urls = [
-        f"/admin/annotators/inquiry/study/{study.pk}/collecting/", f"/admin/annotators/assignment/?study={study.pk}",
+        f"/admin/annotators/inquiry/study/{study.pk}/collecting/",
+        f"/admin/annotators/assignment/?study={study.pk}",
         "/admin/annotators/recruitment/",
-    ]  # fmt: skip
+    ]
 
     def one_more(n):
         done = players.submitted(study, str(n), recruitment=builders.panel(study), comment="words")
@@ -160,8 +161,14 @@ def test_an_inquiry_is_handled_and_not_handled_after_all(client, study):
 
 @pytest.mark.parametrize(
     ("key", "words"),
-    [("start", "instructions"), ("s2.read", "section 2, reading"), ("s3.p1", "section 3, page 1"), ("s4", "section 4"),
-     ("s1.p2f", "section 1, page 2, reasons"), ("s1.p12t", "section 1, page 12, the truth")],
-)  # fmt: skip
+    [
+        ("start", "instructions"),
+        ("s2.read", "section 2, reading"),
+        ("s3.p1", "section 3, page 1"),
+        ("s4", "section 4"),
+        ("s1.p2f", "section 1, page 2, reasons"),
+        ("s1.p12t", "section 1, page 12, the truth"),
+    ],
+)
 def test_a_page_is_named_for_what_it_is(key, words):
     assert page_words(key) == words

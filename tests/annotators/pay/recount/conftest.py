@@ -48,9 +48,17 @@ def world(service):
     """The study, a link by a panel, and a link whose people are paid by hand in another currency."""
     owner = user("owner")
     draft = spa_draft(
-        owner=owner, m=1, both=False, with_rating=False, prompts=20, target_n=18, target_kind="kept", batches_per_annotator=2,
-        wage_per_hour=Decimal("12.00"), rules=[("too_fast", {"words_per_minute": 700, "z": None})],
-    )  # fmt: skip
+        owner=owner,
+        m=1,
+        both=False,
+        with_rating=False,
+        prompts=20,
+        target_n=18,
+        target_kind="kept",
+        batches_per_annotator=2,
+        wage_per_hour=Decimal("12.00"),
+        rules=[("too_fast", {"words_per_minute": 700, "z": None})],
+    )
     Arm.objects.create(study=draft, name="paid more", reward=Decimal("3.00"))
     StudyMember.objects.create(study=draft, user=user("colleague"), role="editor")
     answered(try_out(draft, owner))  # the launch clears it

@@ -47,12 +47,16 @@ def counted_by_hand(study, arm=None) -> dict:
     batches = [one for one in open_batches(study) if arm is None or one.arm_id == arm.pk]
     inside = [one for one in holding(people) if not one.submitted_at]
     return {
-        "wanted": sum(one.wanted for one in batches), "free": free(batches), "reserved": sum(not one.started_at for one in inside),
-        "started": sum(bool(one.started_at) for one in inside), "submitted": len(finished(holding(people))),
-        "excluded": len(left_out(people)), "replaced": sum(bool(one.replaced_at) for one in holding(people)),
+        "wanted": sum(one.wanted for one in batches),
+        "free": free(batches),
+        "reserved": sum(not one.started_at for one in inside),
+        "started": sum(bool(one.started_at) for one in inside),
+        "submitted": len(finished(holding(people))),
+        "excluded": len(left_out(people)),
+        "replaced": sum(bool(one.replaced_at) for one in holding(people)),
         "late": sum(one.is_late for one in people),
         "released": dict(Counter(one.released_reason.replace("_", " ") for one in people if one.released_at)),
-    }  # fmt: skip
+    }
 
 
 STANDING = ("due", "ordered", "paid")

@@ -105,9 +105,11 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
     # Every payment over REST, and as a file.
     rows = api.get(f"studies/{study.code}/payments/?page_size=1000").json()["results"]
     file = list(csv.DictReader(io.StringIO(api.get(f"studies/{study.code}/payments.csv").body.decode())))
-    assert [(row["number"], row["amount"], row["state"]) for row in rows] == [
-        (one.pk, f"{one.amount:.2f}", one.state) for one in Payment.objects.order_by("pk")
-    ] == [(int(row["number"]), row["amount"], row["state"]) for row in file]  # fmt: skip
+    assert (
+        [(row["number"], row["amount"], row["state"]) for row in rows]
+        == [(one.pk, f"{one.amount:.2f}", one.state) for one in Payment.objects.order_by("pk")]
+        == [(int(row["number"]), row["amount"], row["state"]) for row in file]
+    )
 
 
 def test_pay_an_hour_is_of_those_whom_its_words_name(world):

@@ -59,21 +59,31 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
     assert page.context["robots"] == shown.shown_progress.robots == len(finished(robots)) == 1
     assert page.context["total"].held_by_robots == len(holding(robots)) == 2 and shown.shown_progress.imported == 1
     assert progress | {"state": "", "target_n": 0, "counted": 0} == {
-        "state": "", "target_n": 0, "counted": 0, "places": by_hand["wanted"], "free": by_hand["free"],
-        "claimed": len(holding(live(study))), "started": by_hand["started"] + by_hand["submitted"], "submitted": by_hand["submitted"],
-        "released": sum(by_hand["released"].values()), "late": by_hand["late"],
+        "state": "",
+        "target_n": 0,
+        "counted": 0,
+        "places": by_hand["wanted"],
+        "free": by_hand["free"],
+        "claimed": len(holding(live(study))),
+        "started": by_hand["started"] + by_hand["submitted"],
+        "submitted": by_hand["submitted"],
+        "released": sum(by_hand["released"].values()),
+        "late": by_hand["late"],
         "withdrawn": sum(bool(one.withdrawn_at) for one in live(study)),
-    }  # fmt: skip
+    }
     days = page.context["days"]
     assert sum(day.submitted for day in days) == by_hand["submitted"]
     assert sum(day.claimed for day in days) == len([one for one in live(study) if one.batch_id])
     # The list of assignments, by its filters: of all origins, as its column of origins says.
     everybody = list(Assignment.objects.filter(study=study))
     wanted = {
-        "reserved": [one for one in holding(everybody) if not one.submitted_at], "submitted": finished(holding(everybody)),
-        "late": [one for one in everybody if one.is_late], "released": [one for one in everybody if one.released_at],
-        "withdrawn": [one for one in everybody if one.withdrawn_at], "excluded": left_out(everybody),
-    }  # fmt: skip
+        "reserved": [one for one in holding(everybody) if not one.submitted_at],
+        "submitted": finished(holding(everybody)),
+        "late": [one for one in everybody if one.is_late],
+        "released": [one for one in everybody if one.released_at],
+        "withdrawn": [one for one in everybody if one.withdrawn_at],
+        "excluded": left_out(everybody),
+    }
     for state, rows in wanted.items():
         found = client.get(f"/admin/annotators/assignment/?study={study.pk}&state={state}").context["cl"]
         assert {one.pk for one in found.result_list} == {one.pk for one in rows} and found.result_count == len(
@@ -154,12 +164,16 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
     for origins in (("live", "imported"), ("robot",)):
         for withdrawn in (False, True):
             stay = [
-                one for one in Assignment.objects.filter(study=study).order_by("pk")
+                one
+                for one in Assignment.objects.filter(study=study).order_by("pk")
                 if one.origin in origins and (withdrawn or not one.withdrawn_at)
-            ]  # fmt: skip
+            ]
             answers = [row for row in Response.objects.order_by("assignment_id", "pk") if row.assignment in stay]
             query = f"origin={','.join(origins)}&withdrawn={int(withdrawn)}"
-            for table, mine in (("assignments", [assignment_name(one.code) for one in stay]), ("responses", [assignment_name(row.assignment.code) for row in answers])):  # fmt: skip
+            for table, mine in (
+                ("assignments", [assignment_name(one.code) for one in stay]),
+                ("responses", [assignment_name(row.assignment.code) for row in answers]),
+            ):
                 sent = api.get(f"studies/{study.code}/exports/{table}.csv?{query}")
                 rows = list(csv.DictReader(io.StringIO(sent.body.decode())))
                 lines = [
@@ -170,8 +184,14 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
                 assert int(sent["X-Heval-Rows"]) == lines[-1]["rows"] == len(mine)
                 file = tmp_path / "file.csv"
                 call_command(
-                    "export", str(study.code), format="csv", table=table, origin=",".join(origins), withdrawn=withdrawn, output=str(file)
-                )  # fmt: skip
+                    "export",
+                    str(study.code),
+                    format="csv",
+                    table=table,
+                    origin=",".join(origins),
+                    withdrawn=withdrawn,
+                    output=str(file),
+                )
                 assert file.read_bytes() == sent.body
                 if table == "responses":
                     found, path = [], f"studies/{study.code}/responses/?{query}&page_size=50"

@@ -64,8 +64,14 @@ def imported(study) -> None:
     person = Annotator.objects.create(pool="imported", external_id="x" * 64)
     now = timezone.now()
     Assignment.objects.create(
-        study=study, batch=batch, annotator=person, origin="imported", design=study.designs.last(), started_at=now, submitted_at=now,
-    )  # fmt: skip
+        study=study,
+        batch=batch,
+        annotator=person,
+        origin="imported",
+        design=study.designs.last(),
+        started_at=now,
+        submitted_at=now,
+    )
 
 
 def show(link, people, state) -> None:

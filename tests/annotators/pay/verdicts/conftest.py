@@ -40,9 +40,15 @@ def sent(recruitment, person="W1", state="submitted", **columns) -> PanelSubmiss
     assignment = submitted(recruitment.study, person, recruitment=recruitment)
     keep_identity(assignment.annotator, person)
     return PanelSubmission.objects.create(
-        recruitment=recruitment, task=PanelTask.objects.get(recruitment=recruitment), external_id=f"S-{person}",
-        annotator=assignment.annotator, assignment=assignment, state=state, source="service", **columns,
-    )  # fmt: skip
+        recruitment=recruitment,
+        task=PanelTask.objects.get(recruitment=recruitment),
+        external_id=f"S-{person}",
+        annotator=assignment.annotator,
+        assignment=assignment,
+        state=state,
+        source="service",
+        **columns,
+    )
 
 
 def checks(submission, *answers) -> None:

@@ -68,7 +68,9 @@ def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
     with pytest.raises(NotNow, match="Somebody else must answer"):
         answer(made, "No.", False, user("owner"))
     with pytest.raises(IntegrityError), transaction.atomic():
-        Appeal.objects.filter(pk=made.pk).update(answer="No.", is_upheld=False, answered_by=user("owner"), answered_at=timezone.now())  # fmt: skip
+        Appeal.objects.filter(pk=made.pk).update(
+            answer="No.", is_upheld=False, answered_by=user("owner"), answered_at=timezone.now()
+        )
     # A shell that gives the rejection to somebody else meets the record instead.
     assert Appeal.objects.get().answered_at is None
 
@@ -94,9 +96,14 @@ def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recr
     soon = open_appeal(rejection.assignment, WHY)
     one = sent(recruitment, "W2")
     late = Appeal.objects.create(
-        verdict=Verdict.objects.create(submission=one, assignment=one.assignment, kind="reject", category="c", message="m", by=user("owner")),
-        rejected_by=user("owner"), text="Why?", at=timezone.now() - timedelta(days=20), due_at=timezone.now() - timedelta(days=6),
-    )  # fmt: skip
+        verdict=Verdict.objects.create(
+            submission=one, assignment=one.assignment, kind="reject", category="c", message="m", by=user("owner")
+        ),
+        rejected_by=user("owner"),
+        text="Why?",
+        at=timezone.now() - timedelta(days=20),
+        due_at=timezone.now() - timedelta(days=6),
+    )
     assert [(row.pk, row.is_late) for row in open_appeals([recruitment])] == [(late.pk, True), (soon.pk, False)]
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected")
     assert "passed without an answer" in last_page(one.assignment)
@@ -131,8 +138,10 @@ def test_who_never_reached_the_panel_is_told_what_to_do(recruitment):
     start = mine.started_at - 2 * hour
     Assignment.objects.filter(pk=mine.pk).update(started_at=start, submitted_at=mine.submitted_at - hour)
     for state, words in (
-        ("working", "the panel does not have your work yet"), ("returned", "was given back"), ("expired", "ran out of time"),
-    ):  # fmt: skip
+        ("working", "the panel does not have your work yet"),
+        ("returned", "was given back"),
+        ("expired", "ran out of time"),
+    ):
         PanelSubmission.objects.filter(pk=one.pk).update(state=state)
         page = last_page(mine)
         assert words in page and stages_of(page) == ["Received", "approved", "paid"]
@@ -178,9 +187,11 @@ def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel
         assert shown.status_code == 200 and "Look once more" in shown.content.decode()
     assert not Verdict.objects.exists()
     for wrong, words in (
-        ({"category": "TOO_QUICKLY"}, "Select a valid choice"), ({"category": "LOW_EFFORT"}, "say in the note what you saw"),
-        ({"message": "Short."}, "at least 100 are needed"), ({"message": LONG + " beta"}, "names the system"),
-    ):  # fmt: skip
+        ({"category": "TOO_QUICKLY"}, "Select a valid choice"),
+        ({"category": "LOW_EFFORT"}, "say in the note what you saw"),
+        ({"message": "Short."}, "at least 100 are needed"),
+        ({"message": LONG + " beta"}, "names the system"),
+    ):
         refused = owner.post(here, typed | {"look": "1"} | wrong)
         assert refused.status_code == 422 and words in refused.content.decode()
     from tests.admin_pages import changed, form_of

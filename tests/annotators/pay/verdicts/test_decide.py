@@ -40,19 +40,22 @@ def open_to(refusals, evidence, is_finished=True) -> set[str]:
 SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALINGERING", "UNSUPP_DEVICE", "OTHER"}
 
 
-@pytest.mark.parametrize(("evidence", "more"), [
-    ({}, set()),
-    ({"failed": 1}, set()),  # from five minutes on it takes two
-    ({"failed": 2}, {"FAILED_CHECK"}),
-    ({"failed": 1, "minutes": 5}, set()),
-    ({"failed": 1, "minutes": 4}, {"FAILED_CHECK"}),
-    ({"failed": 1, "minutes": None}, set()),  # nobody knows how long it is
-    ({"z": -3.0}, set()),
-    ({"z": -3.01}, {"TOO_QUICKLY"}),
-    ({"z": 3.01}, {"TOO_SLOWLY"}),
-    ({"z": None}, set()),
-    ({"answers": 0}, {"NO_CODE", "BAD_CODE", "NO_DATA"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("evidence", "more"),
+    [
+        ({}, set()),
+        ({"failed": 1}, set()),  # from five minutes on it takes two
+        ({"failed": 2}, {"FAILED_CHECK"}),
+        ({"failed": 1, "minutes": 5}, set()),
+        ({"failed": 1, "minutes": 4}, {"FAILED_CHECK"}),
+        ({"failed": 1, "minutes": None}, set()),  # nobody knows how long it is
+        ({"z": -3.0}, set()),
+        ({"z": -3.01}, {"TOO_QUICKLY"}),
+        ({"z": 3.01}, {"TOO_SLOWLY"}),
+        ({"z": None}, set()),
+        ({"answers": 0}, {"NO_CODE", "BAD_CODE", "NO_DATA"}),
+    ],
+)
 def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
     from annotators.recruitment.channels.prolific.policy import REFUSALS
 

@@ -86,9 +86,13 @@ def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, sh
     # A later work of the same person that the panel has not decided is what counts.
     shows(shown, "rejected")
     again = PanelSubmission.objects.create(
-        recruitment=recruitment, external_id="S-again", annotator=shown.annotator, assignment=shown.assignment,
-        state="submitted", source="service",
-    )  # fmt: skip
+        recruitment=recruitment,
+        external_id="S-again",
+        annotator=shown.annotator,
+        assignment=shown.assignment,
+        state="submitted",
+        source="service",
+    )
     with pytest.raises(NotNow, match="Nothing of yours is rejected"):
         appealed(shown)
     assert not Verdict.objects.exists() and not AuditEvent.objects.filter(verb__contains="rejection").exists()

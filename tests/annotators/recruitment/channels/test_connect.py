@@ -24,10 +24,12 @@ def test_connects_ids_tell_the_person_the_assignment_and_the_project():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"participantId": "", "assignmentId": "", "projectId": ""}, "from Connect"), ({"participantId": ""}, "participantId should"),
-        ({"assignmentId": "a b c d"}, "assignmentId should"), ({"projectId": "x" * 65, "participantId": "é" * 8}, "participantId and projectId"),
+        ({"participantId": "", "assignmentId": "", "projectId": ""}, "from Connect"),
+        ({"participantId": ""}, "participantId should"),
+        ({"assignmentId": "a b c d"}, "assignmentId should"),
+        ({"projectId": "x" * 65, "participantId": "é" * 8}, "participantId and projectId"),
     ],
-)  # fmt: skip
+)
 def test_what_is_missing_or_no_id_is_named(changes, words):
     arrival = CONNECT.arrive(Recruitment(), SENT | changes)
     assert words in arrival.problem and not arrival.person
@@ -52,14 +54,22 @@ def test_a_code_is_shown_beside_the_way_to_connect():
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"return_complete": "https://connect.cloudresearch.com.evil.example/x"}, "return_complete", "Copy the address from Connect"),
-        ({"return_complete": "https://evil.example/?connect.cloudresearch.com"}, "return_complete", "Copy the address from Connect"),
+        (
+            {"return_complete": "https://connect.cloudresearch.com.evil.example/x"},
+            "return_complete",
+            "Copy the address from Connect",
+        ),
+        (
+            {"return_complete": "https://evil.example/?connect.cloudresearch.com"},
+            "return_complete",
+            "Copy the address from Connect",
+        ),
         ({"return_complete": COMPLETE.replace("https", "http")}, "return_complete", "begins with https"),
         ({"return_complete": "https://connect.cloudresearch.com@evil.example/"}, "return_complete", "names a host"),
         ({"return_complete": COMPLETE + "?p={person}"}, "return_complete", "nothing is filled in"),
         ({"return_in_part": COMPLETE}, "return_in_part", "as if they had"),
     ],
-)  # fmt: skip
+)
 def test_a_way_back_that_is_not_connects_own_is_refused(changes, field, words):
     form = CONNECT.settings_form({"return_complete": COMPLETE, "return_in_part": IN_PART} | changes)
     assert not form.is_valid() and words in str(form.errors[field]), form.errors

@@ -19,7 +19,13 @@ from tests.players import claimed, submitted
 
 GENERIC = REGISTRY["generic"]
 WORDS = "Completed = submitted\nPaid=approved\nGiven  back = returned\nrefused = REJECTED"
-NAMED = {"file_person": "Person", "file_session": "Session", "file_state": "State", "file_words": WORDS, "file_code": "Code"}  # fmt: skip
+NAMED = {
+    "file_person": "Person",
+    "file_session": "Session",
+    "file_state": "State",
+    "file_words": WORDS,
+    "file_code": "Code",
+}
 HEAD = "Person,Session,State,Code"
 
 
@@ -40,8 +46,10 @@ def test_the_named_columns_are_read_and_no_others():
         "Mail,code,STATE,Session,Person", "a@b.c,X1,completed, s1 ,w1", "d@e.f,,PAID,s2,w2", "", "g,,Given back,s3,w3"
     )
     assert told(seen) == [
-        ("w1", "s1", "submitted", "completed", "X1"), ("w2", "s2", "approved", "PAID", ""), ("w3", "s3", "returned", "Given back", ""),
-    ]  # fmt: skip
+        ("w1", "s1", "submitted", "completed", "X1"),
+        ("w2", "s2", "approved", "PAID", ""),
+        ("w3", "s3", "returned", "Given back", ""),
+    ]
     assert {one.task for one in seen} == {""} and "a@b.c" not in str(seen)
 
 
@@ -74,18 +82,24 @@ def test_rows_that_say_the_same_are_one():
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([""], "blank lines"), ([HEAD], "no row below the header"),
+        ([""], "blank lines"),
+        ([HEAD], "no row below the header"),
         (["id,State,Session", "1,2,3"], "Row 1: no column Person or Code; the columns found are: id, State, Session"),
-        ([HEAD, "", "w1,,Paid,"], "Row 3, column “Session”: it is empty"), ([HEAD, "\u200b,s1,Paid,"], "Row 2, column “Person”: it is empty"),
+        ([HEAD, "", "w1,,Paid,"], "Row 3, column “Session”: it is empty"),
+        ([HEAD, "\u200b,s1,Paid,"], "Row 2, column “Person”: it is empty"),
         ([HEAD, f"{'w' * 65},s1,Paid,"], "Row 2, column “Person”: it has 65 characters, and an id at most 64"),
         ([HEAD, f"w1,{'s' * 65},Paid,"], "Row 2, column “Session”: it has 65 characters"),
-        ([HEAD, "w1,s1,Paid,", "w1,s2,Paid,", "w1,s1,Completed,"],
-         r"Row 4, column “State”: the submission s1 of w1 is Paid \(approved\) in row 2 and Completed \(submitted\) here"),
-        ([HEAD, "w1,s1"], "Row 2: has 2 cells, the header has 4"), ([HEAD, "w1,s1,\"Pa"], "Row 2: a quote is opened and never closed"),
-        ([HEAD, "w\0,s1,Paid,"], "Row 2, column “Person”: holds a NUL"), ([HEAD + ",person", "w1,s1,Paid,,w2"], "stands over columns 1 and 5"),
+        (
+            [HEAD, "w1,s1,Paid,", "w1,s2,Paid,", "w1,s1,Completed,"],
+            r"Row 4, column “State”: the submission s1 of w1 is Paid \(approved\) in row 2 and Completed \(submitted\) here",
+        ),
+        ([HEAD, "w1,s1"], "Row 2: has 2 cells, the header has 4"),
+        ([HEAD, 'w1,s1,"Pa'], "Row 2: a quote is opened and never closed"),
+        ([HEAD, "w\0,s1,Paid,"], "Row 2, column “Person”: holds a NUL"),
+        ([HEAD + ",person", "w1,s1,Paid,,w2"], "stands over columns 1 and 5"),
         ([HEAD, ",s1,Paid,", "w1,,Paid,", "w2"], r"Row 2, column “Person”: it is empty. There are 2 more such faults"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
     with pytest.raises(ValueError, match=words):
         read(*lines)
@@ -130,12 +144,16 @@ def test_a_link_that_names_no_column_takes_no_file(channel):
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"file_words": "Completed"}, "file_words", "Line 1: write"), ({"file_words": "\nA = approved\n = approved"}, "file_words", "Line 3: write"),
+        ({"file_words": "Completed"}, "file_words", "Line 1: write"),
+        ({"file_words": "\nA = approved\n = approved"}, "file_words", "Line 3: write"),
         ({"file_words": "A = approved\nB = fine"}, "file_words", "Line 2: “fine” is none of submitted, approved"),
-        ({"file_words": "A = screened_out"}, "file_words", "is none of"), ({"file_words": "A = approved\na  = rejected"}, "file_words", "Line 2: “a” stands in line 1"),
-        ({"file_words": ""}, "file_words", "Say what"), ({"file_state": ""}, "file_state", "Name the column"), ({"file_person": ""}, "file_person", "no file can be read"),
+        ({"file_words": "A = screened_out"}, "file_words", "is none of"),
+        ({"file_words": "A = approved\na  = rejected"}, "file_words", "Line 2: “a” stands in line 1"),
+        ({"file_words": ""}, "file_words", "Say what"),
+        ({"file_state": ""}, "file_state", "Name the column"),
+        ({"file_person": ""}, "file_person", "no file can be read"),
     ],
-)  # fmt: skip
+)
 def test_half_a_description_of_a_file_is_refused(channel, changes, field, words):
     others = {"person_parameter": "participant"}
     form = REGISTRY[channel].settings_form(others | NAMED | changes)
@@ -249,9 +267,11 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
 def test_a_refused_file_writes_nothing(client):
     recruitment = link_of()
     for text, words in (
-        (f"{HEAD}\nw1,s1,Paid,\nw2,,Paid,\n", "Row 3, column “Session”: it is empty."), ("id\nw1\n", "the columns found are: id."),
-        (f"{HEAD}\nw1,s1,Paid,\nw1,s1,refused,\n", "in row 2 and refused"), ("\n\n", "blank lines"),
-    ):  # fmt: skip
+        (f"{HEAD}\nw1,s1,Paid,\nw2,,Paid,\n", "Row 3, column “Session”: it is empty."),
+        ("id\nw1\n", "the columns found are: id."),
+        (f"{HEAD}\nw1,s1,Paid,\nw1,s1,refused,\n", "in row 2 and refused"),
+        ("\n\n", "blank lines"),
+    ):
         refused = uploaded(client, recruitment, text)
         assert refused.status_code == 400 and words in refused.content.decode(), words
     assert not PanelSubmission.objects.exists()

@@ -162,10 +162,19 @@ def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
 # The last page
 
 
-@pytest.mark.parametrize("told", [
-    "", SITE, f"{SITE}/", "http://tasks.example.org", "https://tasks.example.org@evil.example.org",
-    "https://tasks.example.org.evil.example.org", "https://evil.example.org/tasks.example.org", "https://[",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        SITE,
+        f"{SITE}/",
+        "http://tasks.example.org",
+        "https://tasks.example.org@evil.example.org",
+        "https://tasks.example.org.evil.example.org",
+        "https://evil.example.org/tasks.example.org",
+        "https://[",
+    ],
+)
 def test_the_last_form_goes_to_the_panel_whatever_the_address_says(door, told):
     ids = REGISTRY["external_question"].arrive(door, IDS | {"turkSubmitTo": told}).ids
     assert ids == {"person": "A1ANNA", "session": "3ASG1", "task": "3HIT1"}
@@ -236,10 +245,19 @@ def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_el
     base = f"/p/{assignment.code}/"
     first = client.get(base)["Location"]
     looked = [
-        client.get(f"/e/{door.key}/?{parameters}"), client.get(f"/e/{door.key}/"), client.post(f"/e/{door.key}/?{parameters}", {"decline": "1"}),
-        client.get(base), client.get(first), client.post(first, {"go": "1"}), client.get(f"{base}question/"), client.post(f"{base}question/"),
-        client.get(f"{base}consent/"), client.get(f"{base}withdraw/"), client.post(f"{base}time/"), client.get(f"{base}done/"),
-    ]  # fmt: skip
+        client.get(f"/e/{door.key}/?{parameters}"),
+        client.get(f"/e/{door.key}/"),
+        client.post(f"/e/{door.key}/?{parameters}", {"decline": "1"}),
+        client.get(base),
+        client.get(first),
+        client.post(first, {"go": "1"}),
+        client.get(f"{base}question/"),
+        client.post(f"{base}question/"),
+        client.get(f"{base}consent/"),
+        client.get(f"{base}withdraw/"),
+        client.post(f"{base}time/"),
+        client.get(f"{base}done/"),
+    ]
     assert {response.status_code for response in looked} == {200, 302, 422}
     for response in looked:
         assert "X-Frame-Options" not in response

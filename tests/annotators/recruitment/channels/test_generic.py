@@ -61,10 +61,18 @@ def test_half_a_key_is_none():
 @pytest.mark.parametrize(
     "wrong",
     [
-        "http://panel.example.org/", "https://{session}.example.org/", "https://{person}/", "https:///x", "https://a b.example/", "javascript://x",
-        "https://panel.example.org;script-src/", "https://panel.example.org\\@evil.example/", "//evil.example", "https://user@evil.example/",
+        "http://panel.example.org/",
+        "https://{session}.example.org/",
+        "https://{person}/",
+        "https:///x",
+        "https://a b.example/",
+        "javascript://x",
+        "https://panel.example.org;script-src/",
+        "https://panel.example.org\\@evil.example/",
+        "//evil.example",
+        "https://user@evil.example/",
     ],
-)  # fmt: skip
+)
 def test_where_people_go_back_to_is_a_host_that_the_researcher_named(wrong):
     with pytest.raises(ValidationError):
         clean_return(wrong)

@@ -26,9 +26,22 @@ def test_each_link_names_one_person_of_this_link():
 def test_a_token_of_another_person_link_or_making_lets_nobody_in():
     mine = token("abc123", 3)
     tries = [
-        "", "3", "3-", mine[:-1], mine + "0", mine.replace("3-", "4-", 1), mine.replace("3-", "03-", 1), mine.upper(), token("another", 3),
-        token("abc123", 13), token("abc123", 0), "-1" + mine[1:], "٣" + mine[1:], "3-" + "0" * 32, "3-é",
-    ]  # fmt: skip
+        "",
+        "3",
+        "3-",
+        mine[:-1],
+        mine + "0",
+        mine.replace("3-", "4-", 1),
+        mine.replace("3-", "03-", 1),
+        mine.upper(),
+        token("another", 3),
+        token("abc123", 13),
+        token("abc123", 0),
+        "-1" + mine[1:],
+        "٣" + mine[1:],
+        "3-" + "0" * 32,
+        "3-é",
+    ]
     for sent in tries:
         arrival = INVITATION.arrive(link(), {"i": sent})
         assert "not complete" in arrival.problem and not arrival.person, sent

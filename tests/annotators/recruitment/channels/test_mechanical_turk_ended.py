@@ -33,8 +33,12 @@ from tests.players import submitted
 
 pytestmark = pytest.mark.django_db
 SETTINGS = {
-    "variant": "frame", "submits": ["screened_out"], "keywords": "stories", "countries": "US, GB", "approved_percent": 95,
-}  # fmt: skip
+    "variant": "frame",
+    "submits": ["screened_out"],
+    "keywords": "stories",
+    "countries": "US, GB",
+    "approved_percent": 95,
+}
 WORDS = "The work was not done as the HIT asked."
 
 
@@ -48,9 +52,13 @@ def door():
     now = timezone.now()
     sent = {"state": "done", "sent_at": now, "ended_at": now}
     PanelOrder.objects.create(
-        recruitment=door, operation="publish", token="publish-1", values={"reward": "2.50", "places": 9},
-        result={"task": task.external_id, "hits": ["3HIT1"]}, **sent,
-    )  # fmt: skip
+        recruitment=door,
+        operation="publish",
+        token="publish-1",
+        values={"reward": "2.50", "places": 9},
+        result={"task": task.external_id, "hits": ["3HIT1"]},
+        **sent,
+    )
     rows = {}
     for n, (name, state) in enumerate(
         [("paid", "approved"), ("no", "rejected"), ("extra", "approved"), ("new", "submitted")]
@@ -60,12 +68,23 @@ def door():
         key = assign.pool_key("mturk", f"A{n}WORKER")
         Annotator.objects.filter(pk=one.annotator_id).update(pool="mturk", external_id=key)
         rows[name] = PanelSubmission.objects.create(
-            recruitment=door, task=task, external_id=f"3ASG{n}", annotator=one.annotator, assignment=one, state=state,
-            word=state.title(), source="service",
-        )  # fmt: skip
+            recruitment=door,
+            task=task,
+            external_id=f"3ASG{n}",
+            annotator=one.annotator,
+            assignment=one,
+            state=state,
+            word=state.title(),
+            source="service",
+        )
     rejection = Verdict.objects.create(
-        submission=rows["no"], assignment=rows["no"].assignment, kind="reject", category="work", message=WORDS, by=user("owner"),
-    )  # fmt: skip
+        submission=rows["no"],
+        assignment=rows["no"].assignment,
+        kind="reject",
+        category="work",
+        message=WORDS,
+        by=user("owner"),
+    )
     PanelOrder.objects.create(
         recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
     )
@@ -73,8 +92,15 @@ def door():
     bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
     order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
     Payment.objects.create(
-        assignment=rows["extra"].assignment, kind="bonus", amount=1, currency="USD", way="bonus", state="ordered", order=order, reason="thanks"
-    )  # fmt: skip
+        assignment=rows["extra"].assignment,
+        kind="bonus",
+        amount=1,
+        currency="USD",
+        way="bonus",
+        state="ordered",
+        order=order,
+        reason="thanks",
+    )
     PanelOrder.objects.create(recruitment=door, operation="approve", token="approve-1", submission=rows["new"])
     return door
 
@@ -90,9 +116,11 @@ def payments() -> list[tuple]:
 def test_what_it_holds_is_read_on_every_page(door):
     ended()
     assert payments() == [
-        ("base", Decimal("2.50"), "approval", "paid"), ("base", Decimal("2.50"), "approval", "paid"),
-        ("base", Decimal("2.50"), "approval", "due"), ("bonus", Decimal("1.00"), "bonus", "ordered"),
-    ]  # fmt: skip
+        ("base", Decimal("2.50"), "approval", "paid"),
+        ("base", Decimal("2.50"), "approval", "paid"),
+        ("base", Decimal("2.50"), "approval", "due"),
+        ("bonus", Decimal("1.00"), "bonus", "ordered"),
+    ]
     ledger.settle(door, by=None)
     assert len(payments()) == 4, "nothing is owed a second time"
     client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"

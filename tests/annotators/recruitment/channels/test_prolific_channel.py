@@ -63,7 +63,7 @@ def test_placeholders_that_nobody_filled_in_are_a_look(channel):
         ({"PROLIFIC_PID": "٣" * 24, "STUDY_ID": STUDY, "SESSION_ID": SESSION}, "PROLIFIC_PID should"),
         ({"PROLIFIC_PID": PID + "\n", "STUDY_ID": "", "SESSION_ID": SESSION}, "STUDY_ID should"),
     ],
-)  # fmt: skip
+)
 def test_what_is_missing_or_no_id_is_named(channel, query, words):
     arrival = arrive(channel, query)
     assert words in arrival.problem and not arrival.person and not arrival.is_preview
@@ -119,8 +119,15 @@ def test_codes_are_made_and_no_two_are_near():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("C1ABCDEF", "C1ABCDEF"), ("C1ABCDEF", "c1abcdef"), ("C1ABCDE1", "C1ABCDE2"), ("C1ABCDEF", "C1ABCDEFX9"), ("K7PQ2M", "K7PQ9W"), ("K7PQ2M", "FULL-OF-K7PQ2M")],
-)  # fmt: skip
+    [
+        ("C1ABCDEF", "C1ABCDEF"),
+        ("C1ABCDEF", "c1abcdef"),
+        ("C1ABCDE1", "C1ABCDE2"),
+        ("C1ABCDEF", "C1ABCDEFX9"),
+        ("K7PQ2M", "K7PQ9W"),
+        ("K7PQ2M", "FULL-OF-K7PQ2M"),
+    ],
+)
 def test_codes_of_a_series_are_near(one, other):
     assert is_near(one, other)
     assert not is_near("K7PQ2MXA", "T4RW9ZBH")
@@ -146,7 +153,7 @@ def cleaned(**changes):
         ({"project": "mine"}, "project", "24 characters"),
         ({"review": "never"}, "review", "valid choice"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_would_give_a_code_away_are_refused(changes, field, words):
     form = cleaned(**changes)
     assert not form.is_valid() and words in str(form.errors[field]), form.errors

@@ -56,7 +56,7 @@ def test_columns_may_stand_in_another_order_and_others_may_be_missing():
         ([HEAD, "66f0,5f1a"], "Row 2 has 2 columns and the first row 11"),
         ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2 is not CSV"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
     with pytest.raises(ValueError, match=words):
         read(*lines)
@@ -82,8 +82,10 @@ def test_orders_become_lines_for_prolifics_forms():
         [*orders, order("screen_out", "a3", amount=""), order("reject", "a4"), order("stop", "")]
     )
     assert {text.name: text.text for text in texts} == {
-        "People to approve": "a1\na2\n", "Bonuses": "a1,0.50\na1,0.50\n", "People to screen out": "a3\n",
-    }  # fmt: skip
+        "People to approve": "a1\na2\n",
+        "Bonuses": "a1,0.50\na1,0.50\n",
+        "People to screen out": "a3\n",
+    }
     assert all("Prolific" in text.where for text in texts)
 
 
@@ -150,12 +152,18 @@ def test_messages_about_something_else_name_no_submission():
 @pytest.mark.parametrize(
     ("event", "raw", "words"),
     [
-        ("ev", b"not json", "not JSON"), ("ev", b"\xff", "not JSON"), ("ev", b"[1]", "not an object"), ("", RAW, "X-Event-ID"), ("e" * 201, RAW, "X-Event-ID"),
-        ("ev", RAW.replace(b'"66f0"', b"7"), "names no submission"), ("ev", RAW.replace(b'"66f0"', b'""'), "names no submission"),
-        ("ev", b"[" * 200_000, "not JSON"), ("ev", RAW.replace(b"66f0", b"6" * 65), "names no submission"),
+        ("ev", b"not json", "not JSON"),
+        ("ev", b"\xff", "not JSON"),
+        ("ev", b"[1]", "not an object"),
+        ("", RAW, "X-Event-ID"),
+        ("e" * 201, RAW, "X-Event-ID"),
+        ("ev", RAW.replace(b'"66f0"', b"7"), "names no submission"),
+        ("ev", RAW.replace(b'"66f0"', b'""'), "names no submission"),
+        ("ev", b"[" * 200_000, "not JSON"),
+        ("ev", RAW.replace(b"66f0", b"6" * 65), "names no submission"),
         ("ev", RAW.replace(b"66f0", b"6\\u0000"), "names no submission"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_message_is_refused(event, raw, words):
     with pytest.raises(ValueError, match=words):
         webhook.read_message(event, raw)

@@ -63,11 +63,18 @@ def trusts() -> list[str]:
 @pytest.mark.parametrize(
     ("shown", "said"),
     [
-        (Seen("T", "S", "W", WORKING), VERIFIED), (Seen("T", "S", "W", SUBMITTED), VERIFIED), (Seen("T", "S", "W", APPROVED), VERIFIED),
-        (Seen("T", "S", "V", WORKING), ANOTHER), (Seen("U", "S", "W", WORKING), ANOTHER), (None, NOBODY), (Seen("T", "S", "W", UNKNOWN), ""),
-        (Seen("T", "S", "W", RETURNED), LEFT), (Seen("T", "S", "W", EXPIRED), LEFT), (Seen("T", "S", "W", SCREENED_OUT), LEFT),
+        (Seen("T", "S", "W", WORKING), VERIFIED),
+        (Seen("T", "S", "W", SUBMITTED), VERIFIED),
+        (Seen("T", "S", "W", APPROVED), VERIFIED),
+        (Seen("T", "S", "V", WORKING), ANOTHER),
+        (Seen("U", "S", "W", WORKING), ANOTHER),
+        (None, NOBODY),
+        (Seen("T", "S", "W", UNKNOWN), ""),
+        (Seen("T", "S", "W", RETURNED), LEFT),
+        (Seen("T", "S", "W", EXPIRED), LEFT),
+        (Seen("T", "S", "W", SCREENED_OUT), LEFT),
     ],
-)  # fmt: skip
+)
 def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
     whose = Annotator(pool="prolific", external_id=pool_key("prolific", "W"))
     assert judged(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
@@ -101,8 +108,9 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     looked()
     assert trusts() == ["claimed", "claimed"]
     assert {one.pk: words for one, words in arrivals.doubted(recruitment)} == {
-        liar.pk: arrivals.FLAGS[ANOTHER], nobody.pk: arrivals.FLAGS[NOBODY],
-    }  # fmt: skip
+        liar.pk: arrivals.FLAGS[ANOTHER],
+        nobody.pk: arrivals.FLAGS[NOBODY],
+    }
     client = logged_in(user("owner"))
     page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "Arrivals that the panel shows otherwise" in page and liar.code[:8] in page and nobody.code[:8] in page

@@ -21,8 +21,10 @@ PERSON, OTHER = "5f1a" * 6, "6f1a" * 6
 # The vector that Prolific's way of signing was measured with.
 RAW = b'{"resource_id":"66f0","event_type":"submission.status.change","participant_id":"5f1a","status":"RETURNED"}'
 SIGNED = {
-    "X-Prolific-Request-Signature": "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOsRxrU4=", "X-Prolific-Request-Timestamp": "1795229881", "X-Event-ID": "ev1",
-}  # fmt: skip
+    "X-Prolific-Request-Signature": "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOsRxrU4=",
+    "X-Prolific-Request-Timestamp": "1795229881",
+    "X-Event-ID": "ev1",
+}
 
 
 @pytest.fixture
@@ -82,10 +84,14 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
 @pytest.mark.parametrize(
     ("raw", "headers", "status"),
     [
-        (RAW + b" ", {}, 401), (RAW, {"X-Prolific-Request-Timestamp": "1795229882"}, 401), (RAW, {"X-Prolific-Request-Signature": ""}, 401),
-        (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401), (RAW, {"X-Event-ID": ""}, 400), (b"x" * (hooks.LARGEST + 1), {}, 413),
+        (RAW + b" ", {}, 401),
+        (RAW, {"X-Prolific-Request-Timestamp": "1795229882"}, 401),
+        (RAW, {"X-Prolific-Request-Signature": ""}, 401),
+        (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401),
+        (RAW, {"X-Event-ID": ""}, 400),
+        (b"x" * (hooks.LARGEST + 1), {}, 413),
     ],
-)  # fmt: skip
+)
 def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment, raw, headers, status):
     assert sent(recruitment, raw, **headers).status_code == status
     assert not PanelEvent.objects.exists() and not Job.objects.exists()

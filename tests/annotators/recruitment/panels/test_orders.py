@@ -30,9 +30,14 @@ def paid(recruitment):
     keep_identity(assignment.annotator, "W1")
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T9")
     return PanelSubmission.objects.create(
-        recruitment=recruitment, task=task, external_id="S1", annotator=assignment.annotator, assignment=assignment,
-        state="submitted", source="service",
-    )  # fmt: skip
+        recruitment=recruitment,
+        task=task,
+        external_id="S1",
+        annotator=assignment.annotator,
+        assignment=assignment,
+        state="submitted",
+        source="service",
+    )
 
 
 def bonus(recruitment, paid, **changed):
@@ -53,10 +58,18 @@ def test_an_order_is_sent_once_with_who_is_meant(recruitment, paid):
     assert bonus(recruitment, paid) == order and PanelOrder.objects.count() == 1
     assert sent(recruitment, panel) == {"done": 1} and sent(recruitment, panel) == {}
     assert panel.done == {
-        "bonus-1": ("bonus", {
-            "task": "T9", "submission": "S1", "person": "W1", "amount": "1.50", "currency": "USD", "reason": "A difference.",
-        })
-    }  # fmt: skip
+        "bonus-1": (
+            "bonus",
+            {
+                "task": "T9",
+                "submission": "S1",
+                "person": "W1",
+                "amount": "1.50",
+                "currency": "USD",
+                "reason": "A difference.",
+            },
+        )
+    }
     order.refresh_from_db()
     assert order.state == "done" and order.ended_at >= order.sent_at
     # Who is meant is deciphered when it is sent, and stands nowhere.

@@ -158,8 +158,13 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
     # Who is rejected here is in no line: the panel shows them as sent until somebody tells it.
     rejected = PanelSubmission.objects.exclude(assignment=None).first()
     Verdict.objects.create(
-        submission=rejected, assignment=rejected.assignment, kind="reject", category="OTHER", message="m", by=user("owner")
-    )  # fmt: skip
+        submission=rejected,
+        assignment=rejected.assignment,
+        kind="reject",
+        category="OTHER",
+        message="m",
+        by=user("owner"),
+    )
     own = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
     assert PERSON not in logged_in(user("owner")).get(own).content.decode()
     assert (

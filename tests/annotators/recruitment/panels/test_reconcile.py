@@ -78,12 +78,19 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}
     assign.release(begun["late"].pk, "expired")
     look = [
-        shown("sent", "S-sent", code=receipt_of(people["sent"].code)), shown("paid", "S-paid", APPROVED, decided_at=NOW),
-        shown("auto", "S-auto", APPROVED), shown("refused", "S-refused", REJECTED), shown("gone", "S-gone", RETURNED),
-        shown("half", "S-half"), shown("back", "S-back", RETURNED), shown("late", "S-late", EXPIRED),
-        shown("at it", "S-at it", WORKING), shown("stranger", "S-stranger"), shown("odd", "S-odd", UNKNOWN),
+        shown("sent", "S-sent", code=receipt_of(people["sent"].code)),
+        shown("paid", "S-paid", APPROVED, decided_at=NOW),
+        shown("auto", "S-auto", APPROVED),
+        shown("refused", "S-refused", REJECTED),
+        shown("gone", "S-gone", RETURNED),
+        shown("half", "S-half"),
+        shown("back", "S-back", RETURNED),
+        shown("late", "S-late", EXPIRED),
+        shown("at it", "S-at it", WORKING),
+        shown("stranger", "S-stranger"),
+        shown("odd", "S-odd", UNKNOWN),
         shown("other", "S-other", SCREENED_OUT),
-    ]  # fmt: skip
+    ]
     summary = take_in(recruitment, look, "service")
     assert standing(recruitment) == {
         "S-sent": "matched", "S-paid": "decided", "S-auto": "decided", "S-refused": "decided", "S-gone": "left_after_work",

@@ -77,8 +77,16 @@ def ended(order, state="done", words="") -> None:
 
 @pytest.mark.parametrize(
     ("people", "done", "at_work", "lost", "places"),
-    [(100, 0, 0, 0.0, 100), (100, 0, 0, 0.2, 125), (100, 99, 0, 0.2, 2), (20, 14, 5, 0.2, 3), (9, 9, 0, 0.5, 0), (9, 12, 3, 0.1, 0), (10, 0, 0, 0.1, 12)],
-)  # fmt: skip
+    [
+        (100, 0, 0, 0.0, 100),
+        (100, 0, 0, 0.2, 125),
+        (100, 99, 0, 0.2, 2),
+        (20, 14, 5, 0.2, 3),
+        (9, 9, 0, 0.5, 0),
+        (9, 12, 3, 0.1, 0),
+        (10, 0, 0, 0.1, 12),
+    ],
+)
 def test_more_places_than_people_where_some_bring_nothing(people, done, at_work, lost, places):
     assert further(people, done, at_work, lost) == places
     if places:  # it is enough, and one fewer is not
@@ -181,9 +189,10 @@ def test_a_plan_is_declared_on_its_page(recruitment):
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
     assert 'name="people" value="24"' in client.get(address).content.decode()
     for wrong, words in (
-        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "wants 24 people"), ({"people": "", "round_places": "9", "lost_percent": "0"}, "required"),
+        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "wants 24 people"),
+        ({"people": "", "round_places": "9", "lost_percent": "0"}, "required"),
         ({"people": "9", "round_places": "0", "lost_percent": "51"}, "less than or equal to 50"),
-    ):  # fmt: skip
+    ):
         refused = client.post(address, wrong)
         assert refused.status_code == 400 and words in refused.content.decode()
     client.post(address, {"people": "24", "round_places": "9", "lost_percent": "10"})

@@ -31,7 +31,11 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
 
     page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")
     look_at("import")
-    rows = [f"p{n},Prompt {n},{system},{'``so``' if system == 'beta' else 'So'} it went {n}.\n" for n in range(30) for system in ("alpha", "beta")]  # fmt: skip
+    rows = [
+        f"p{n},Prompt {n},{system},{'``so``' if system == 'beta' else 'So'} it went {n}.\n"
+        for n in range(30)
+        for system in ("alpha", "beta")
+    ]
     head = "prompt_key,prompt_text,system,text,note\n"
     for name, data in (
         ("report", head + "".join(row.replace("\n", ",\n") for row in rows)),

@@ -240,8 +240,9 @@ def test_roles_decide(editor, client, study, role, expected):
         StudyMember.objects.create(study=study, user=other, role=role)
     client.force_login(other)
     found = [
-        client.get(reverse(name, args=[study.code, *([token] if name == "import_confirm" else [])])).status_code for name in PAGES
-    ]  # fmt: skip
+        client.get(reverse(name, args=[study.code, *([token] if name == "import_confirm" else [])])).status_code
+        for name in PAGES
+    ]
     assert found == expected
     if role not in ("editor", "owner"):
         assert upload(client, study).status_code in (403, 404) and outputs(study) == 0

@@ -50,7 +50,8 @@ BAD_COLUMNS = {
     "x of another study": ({"contrasts-0-x": "999999"}, "not one of the available choices"),
     "x is a word": ({"contrasts-0-x": "alpha"}, "not one of the available choices"),
     "two conditions and two systems": (
-        {"contrasts-0-x_condition": "none", "contrasts-0-y_condition": "examples"}, "two systems or two conditions",
+        {"contrasts-0-x_condition": "none", "contrasts-0-y_condition": "examples"},
+        "two systems or two conditions",
     ),
     "one condition": ({"contrasts-0-x": "", "contrasts-0-y": "", "contrasts-0-x_condition": "none"}, "two conditions"),
     "m below 0": ({"sections-0-m": "-1"}, "greater than or equal to 0"),
@@ -60,13 +61,15 @@ BAD_COLUMNS = {
     "no arm left": ({"arms-0-DELETE": "on"}, "at least one arm"),
     "no owner left": ({"members-0-role": "viewer"}, "at least one owner"),
     "nobody of that name": (
-        {"members-TOTAL_FORMS": "2", "members-1-username": "nobody", "members-1-role": "viewer"}, "may log in here",
+        {"members-TOTAL_FORMS": "2", "members-1-username": "nobody", "members-1-role": "viewer"},
+        "may log in here",
     ),
     "a member twice": (
-        {"members-TOTAL_FORMS": "2", "members-1-username": "olga", "members-1-role": "viewer"}, "twice",
+        {"members-TOTAL_FORMS": "2", "members-1-username": "olga", "members-1-role": "viewer"},
+        "twice",
     ),
     "no management form": ({"systems-TOTAL_FORMS": "abc"}, "missing or has been tampered"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD_COLUMNS)
@@ -76,8 +79,10 @@ def test_bad_input_ends_in_words_and_stores_nothing(client, study, name):
     changes, words = BAD_COLUMNS[name]
     data = form_of(page(client, study), "study_form")
     stand_ins = {
-        "same": data["contrasts-0-y"][0], "first x": data["contrasts-0-x"][0], "first y": data["contrasts-0-y"][0],
-    }  # fmt: skip
+        "same": data["contrasts-0-y"][0],
+        "first x": data["contrasts-0-x"][0],
+        "first y": data["contrasts-0-y"][0],
+    }
     data |= {field: [stand_ins.get(value, value)] for field, value in changes.items()}
     before = canonical(design_of(study))
     response = client.post(study_url(study), data)
@@ -98,8 +103,15 @@ IDS = ["%00", "99999999999999999999", "_5F", "abc", "1/2", "-1", "%ED%A0%80"]
 
 @pytest.mark.parametrize(
     "url",
-    ["studies/study", "studies/prompt", "studies/output", "studies/auditevent", "annotators/assignment", "annotators/recruitment"],
-)  # fmt: skip
+    [
+        "studies/study",
+        "studies/prompt",
+        "studies/output",
+        "studies/auditevent",
+        "annotators/assignment",
+        "annotators/recruitment",
+    ],
+)
 def test_no_query_breaks_a_list(client, study, url):
     got = {query: client.get(f"/admin/{url}/?{query}").status_code for query in QUERIES}
     assert {query: status for query, status in got.items() if status not in (200, 302, 400)} == {}

@@ -46,9 +46,15 @@ def whole(db, tmp_path, settings):
     picture = encode_image(png())
     store(settings.MEDIA_ROOT, picture)
     prompt = Prompt.objects.create(
-        study=study, key="p900", text="Grüße, 軍は &amp; <b>\u2028x", source="S", domain="news", language="de", media=picture.name,
+        study=study,
+        key="p900",
+        text="Grüße, 軍は &amp; <b>\u2028x",
+        source="S",
+        domain="news",
+        language="de",
+        media=picture.name,
         attributes={"n": 3, "a": ["x", None, 1.5]},
-    )  # fmt: skip
+    )
     Output.objects.create(system=alpha, prompt=prompt, media=picture.name, alt="a square")
     Output.objects.create(system=beta, prompt=prompt, is_empty=True)
     Output.objects.create(system=alpha, prompt=prompt, sample=1, text="**b**", format="markdown", language="fr")
@@ -60,10 +66,18 @@ def whole(db, tmp_path, settings):
 
 def _add_ready_made(study, tmp_path):
     rows = [
-        {"batch": f"r{b}", "position": n, "arm": "all", "section": 2, "prompt_key": f"q{n}", "prompt_text": f"Q {n}", "outputs": {
-            name: f"``{name}'' {b} {n}" for name in ("alpha", "beta", "gamma")}}
-        for b in range(2) for n in (2, 1)
-    ]  # fmt: skip
+        {
+            "batch": f"r{b}",
+            "position": n,
+            "arm": "all",
+            "section": 2,
+            "prompt_key": f"q{n}",
+            "prompt_text": f"Q {n}",
+            "outputs": {name: f"``{name}'' {b} {n}" for name in ("alpha", "beta", "gamma")},
+        }
+        for b in range(2)
+        for n in (2, 1)
+    ]
     path = tmp_path / "b.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert import_file(study, path, options=Options(makes_batches=True), by=None).is_written

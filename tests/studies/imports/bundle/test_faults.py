@@ -94,11 +94,26 @@ FAULTS = [
     (_put("sections", 2, "reuses", 3), "sections[2].reuses: there is no other section 3"),
     (_put("sections", 1, "arms", ["none"]), "sections[1].arms[0]: there is no arm 'none'"),
     (_put("sections", 1, "arms", [["all"]]), "sections[1].arms[0]: there is no arm ['all']"),
-    (_put("sections", 1, "questions", 0, "scale", {"kind": "stars"}), "sections[1].questions[0].scale.kind: There is no scale 'stars'"),
-    (_put("sections", 1, "questions", 0, "scale", {"kind": ["likert"]}), "sections[1].questions[0].scale.kind: must be a text"),
-    (_put("sections", 1, "questions", 0, "scale", {"kind": "likert", "maximum": "9"}), "questions[0].scale.maximum: must be a whole number"),
-    (_put("sections", 1, "questions", 0, "scale", {"kind": "choice", "options": [{"key": "a"}]}), "questions[0].scale.options[0]: must be"),
-    (_put("sections", 1, "questions", 0, "scale", {"kind": "likert", "points": 5}), "questions[0].scale.points: a scale has no such part"),
+    (
+        _put("sections", 1, "questions", 0, "scale", {"kind": "stars"}),
+        "sections[1].questions[0].scale.kind: There is no scale 'stars'",
+    ),
+    (
+        _put("sections", 1, "questions", 0, "scale", {"kind": ["likert"]}),
+        "sections[1].questions[0].scale.kind: must be a text",
+    ),
+    (
+        _put("sections", 1, "questions", 0, "scale", {"kind": "likert", "maximum": "9"}),
+        "questions[0].scale.maximum: must be a whole number",
+    ),
+    (
+        _put("sections", 1, "questions", 0, "scale", {"kind": "choice", "options": [{"key": "a"}]}),
+        "questions[0].scale.options[0]: must be",
+    ),
+    (
+        _put("sections", 1, "questions", 0, "scale", {"kind": "likert", "points": 5}),
+        "questions[0].scale.points: a scale has no such part",
+    ),
     (_put("sections", 1, "questions", 0, "scale", "percent"), "sections[1].questions[0].scale: must be an object"),
     (_put("sections", 1, "questions", 0, "skip_reasons", ["x"]), "questions[0].skip_reasons[0]: must be an object"),
     (_put("sections", 1, "questions", 0, "x", "zoe"), "sections[1].questions[0].x: there is no system 'zoe'"),
@@ -113,7 +128,10 @@ FAULTS = [
     (_put("contrasts", 0, "margin", 0), "contrasts[0].margin: must be above 0"),
     (_put("contrasts", 0, "x_condition", "none"), "contrasts[0]: compares two systems, or"),
     (_twice("contrasts"), "contrasts[2]: stands there already"),
-    (_put("exclusion_rules", [{"position": 1, "rule": "ugly", "settings": {}, "role": "primary"}]), "exclusion_rules[0].rule: Value 'ugly'"),
+    (
+        _put("exclusion_rules", [{"position": 1, "rule": "ugly", "settings": {}, "role": "primary"}]),
+        "exclusion_rules[0].rule: Value 'ugly'",
+    ),
     (_twice("prompts"), "prompts[6].key: 'p000' stands there twice"),
     (_put("prompts", 0, "attributes", []), "prompts[0].attributes: must be an object"),
     (_put("prompts", 0, "media", "x.webp"), "prompts[0].media: the image 'x.webp' is not among images"),
@@ -126,12 +144,39 @@ FAULTS = [
     (_put("images", {"a.webp": "!"}), "images.a.webp: is not base64"),
     (_put("images", {"a.webp": b64encode(png()).decode()}), "images.a.webp: is not an image as a study stores it"),
     (_put("items", [{"section": 2}]), "items[0].kind: is missing"),
-    (_put("items", [{"section": 9, "number": 1, "kind": "live", "prompt": "p000", "outputs": [], "expected": []}]), "items[0].section: there is no section 9"),
-    (_put("items", [{"section": 2, "number": 1, "kind": "live", "prompt": "p000", "outputs": [["zoe", "p000", 0]], "expected": []}]), "items[0].outputs[0]: must be"),
-    (_put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "all", "items": [[2, 1]]}]), "batches[0].items[0]: must be"),
-    (_put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "none", "items": []}]), "batches[0].arm: there is no arm 'none'"),
-    (_put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "all", "items": [[{}]]}]), "batches[0].items[0]: must be"),
-]  # fmt: skip
+    (
+        _put("items", [{"section": 9, "number": 1, "kind": "live", "prompt": "p000", "outputs": [], "expected": []}]),
+        "items[0].section: there is no section 9",
+    ),
+    (
+        _put(
+            "items",
+            [
+                {
+                    "section": 2,
+                    "number": 1,
+                    "kind": "live",
+                    "prompt": "p000",
+                    "outputs": [["zoe", "p000", 0]],
+                    "expected": [],
+                }
+            ],
+        ),
+        "items[0].outputs[0]: must be",
+    ),
+    (
+        _put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "all", "items": [[2, 1]]}]),
+        "batches[0].items[0]: must be",
+    ),
+    (
+        _put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "none", "items": []}]),
+        "batches[0].arm: there is no arm 'none'",
+    ),
+    (
+        _put("batches", [{"number": 0, "key": "a", "wanted": 1, "arm": "all", "items": [[{}]]}]),
+        "batches[0].items[0]: must be",
+    ),
+]
 
 
 @pytest.mark.parametrize(("change", "said"), FAULTS, ids=[said[:60] for _, said in FAULTS])

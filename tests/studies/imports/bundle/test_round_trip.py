@@ -45,8 +45,9 @@ def test_everything_of_a_design_comes_back(whole):
     assert len(value["batches"]) == 2 and len(value["items"]) == 5 and value["batches"][0]["key"] == "r0"
     test_item = next(item for item in value["items"] if item["kind"] == "test")
     assert [(each["low"], each["high"], each["exposure"]) for each in test_item["expected"]] in (
-        [(0.0, 20.5, None), (None, None, 0)], [(None, None, 0), (0.0, 20.5, None)],
-    )  # fmt: skip
+        [(0.0, 20.5, None), (None, None, 0)],
+        [(None, None, 0), (0.0, 20.5, None)],
+    )
 
 
 def test_an_item_that_comes_back_is_the_same_thing_judged(whole):

@@ -33,11 +33,17 @@ def test_a_bad_file_ends_in_a_report_and_writes_nothing(study, put, data, name, 
 @pytest.mark.parametrize(
     "data",
     [
-        GOOD.encode("utf-8-sig"), GOOD.encode("utf-16"), GOOD.replace("\n", "\r\n").encode(), GOOD.replace(",", ";").encode(),
-        GOOD.replace(",", "\t").encode(), GOOD[:-1].encode(), GOOD.replace("prompt_key", " Prompt_KEY ").encode(),
-        (GOOD + "\n\n").encode(), GOOD.replace("One.", '"One."').encode(),
+        GOOD.encode("utf-8-sig"),
+        GOOD.encode("utf-16"),
+        GOOD.replace("\n", "\r\n").encode(),
+        GOOD.replace(",", ";").encode(),
+        GOOD.replace(",", "\t").encode(),
+        GOOD[:-1].encode(),
+        GOOD.replace("prompt_key", " Prompt_KEY ").encode(),
+        (GOOD + "\n\n").encode(),
+        GOOD.replace("One.", '"One."').encode(),
     ],
-)  # fmt: skip
+)
 def test_a_table_is_taken_however_it_was_saved(study, put, data):
     sound(put(data))
     assert texts(study) == {("ada", "p1", 0): "One."}

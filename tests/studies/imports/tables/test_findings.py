@@ -153,20 +153,34 @@ def test_prompts_come_without_outputs_and_outputs_later(study, put):
 
 
 def test_missing_pairs_are_listed_exactly(study, put):
-    rows = [long(f"p{n}", system, f"{n}{system}") for n in range(5) for system in ("ada", "bo", "cy") if (n, system) not in {(1, "bo"), (4, "ada"), (4, "cy")}]  # fmt: skip
+    rows = [
+        long(f"p{n}", system, f"{n}{system}")
+        for n in range(5)
+        for system in ("ada", "bo", "cy")
+        if (n, system) not in {(1, "bo"), (4, "ada"), (4, "cy")}
+    ]
     report = sound(put(table(rows), creates_systems=True, is_dry_run=True))
     assert report.missing == [("p1", "bo"), ("p4", "ada"), ("p4", "cy")]
 
 
 def test_equal_outputs_are_reported_with_both_places(study, put):
-    rows = [long("p1", "ada", "Same words."), long("p1", "bo", "Same words. "), long("p2", "ada", "Same words."), long("p2", "bo", "Other.")]  # fmt: skip
+    rows = [
+        long("p1", "ada", "Same words."),
+        long("p1", "bo", "Same words. "),
+        long("p2", "ada", "Same words."),
+        long("p2", "bo", "Other."),
+    ]
     found = {f.kind: f.examples for f in sound(put(table(rows), is_dry_run=True)).findings}
     assert found["same_between_systems"] == ("ada on p1 = bo on p1 (row 3)",)
     assert found["same_within_system"] == ("ada on p1 = ada on p2 (row 4)",)
 
 
 def test_what_betrays_a_system_is_said(study, put):
-    rows = [long(f"p{n}", system, f"Text {n} {'``so`` it went' if system == 'bo' else 'so it went'}.") for n in range(25) for system in ("ada", "bo")]  # fmt: skip
+    rows = [
+        long(f"p{n}", system, f"Text {n} {'``so`` it went' if system == 'bo' else 'so it went'}.")
+        for n in range(25)
+        for system in ("ada", "bo")
+    ]
     report = sound(put(table(rows)))
     assert "surface:tokeniser_quotes" in {finding.kind for finding in report.findings}
     # And also where the other system stands in the study already.

@@ -22,11 +22,14 @@ def texts(n=60, seed=1):
     rng = random.Random(seed)
     return [
         {
-            "system": system, "text": " ".join([f"{system}{number}", *["word"] * rng.randint(3, 12)]),
-            "sentiment": rng.choice(["good", "bad"]), "tense": rng.choice(["past", "present"]),
+            "system": system,
+            "text": " ".join([f"{system}{number}", *["word"] * rng.randint(3, 12)]),
+            "sentiment": rng.choice(["good", "bad"]),
+            "tense": rng.choice(["past", "present"]),
         }
-        for system in ("cga", "v1") for number in range(n)
-    ]  # fmt: skip
+        for system in ("cga", "v1")
+        for number in range(n)
+    ]
 
 
 @pytest.fixture

@@ -20,12 +20,14 @@ def stories(path: Path) -> list[dict]:
         rows = [json.loads(line) for line in file]
     return [
         {
-            "batch": f"reader-{row['reader_id']:03}", "position": row["position"], "prompt_key": row["prompt_id"],
+            "batch": f"reader-{row['reader_id']:03}",
+            "position": row["position"],
+            "prompt_key": row["prompt_id"],
             "prompt_text": row["prompt"],
             "outputs": {LETTERS[letter]: text or {"is_empty": True} for letter, text in row["texts"].items()},
         }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.shared
@@ -44,7 +46,9 @@ def test_the_published_stories_are_imported_whole(db, put, shared):
     assert counts == {"systems": 5, "prompts": 601, "outputs": 3747, "batches": 150}
     assert study.items.count() == 750 and Exposure.objects.filter(item__study=study).count() == 3750
     assert Placement.objects.filter(batch__study=study).count() == 750
-    assert Output.objects.filter(system__study=study, is_empty=True).values_list("system__name", "prompt__key").get() == ("human", "p600697fb")  # fmt: skip
+    assert Output.objects.filter(system__study=study, is_empty=True).values_list(
+        "system__name", "prompt__key"
+    ).get() == ("human", "p600697fb")
     found = {finding.kind: finding for finding in report.findings}
     assert (
         found["prompt_twice_in_batch"].examples[0].startswith("reader-042")

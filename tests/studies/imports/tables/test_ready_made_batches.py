@@ -6,7 +6,12 @@ from studies.models import Arm, Study
 from tests.builders import launched
 from tests.studies.imports.files import contents, lines, rows_of, sound, table, texts, wide
 
-BATCHES = [wide("r1", "p1", ada="A1", bo="B1"), wide("r1", "p2", ada="A2", bo="B2"), wide("r2", "p1", ada="A1 anew", bo="B1"), wide("r2", "p3", ada="A3", bo="B3")]  # fmt: skip
+BATCHES = [
+    wide("r1", "p1", ada="A1", bo="B1"),
+    wide("r1", "p2", ada="A2", bo="B2"),
+    wide("r2", "p1", ada="A1 anew", bo="B1"),
+    wide("r2", "p3", ada="A3", bo="B3"),
+]
 
 
 def test_ready_made_batches_hold_what_the_file_says(spa, put):
@@ -64,14 +69,19 @@ def test_a_prompt_twice_in_one_batch_is_a_warning(spa, put):
         ([wide("", "p1", ada="A", bo="B")], 1, "batch", "must not be empty"),
         ([{k: v for k, v in BATCHES[0].items() if k != "batch"}], 1, "batch", "was said to hold"),
         ([wide("r1", "p1", 1, ada="A", bo="B"), wide("r1", "p2", ada="C", bo="D")], 2, "position", "in others (row 1)"),
-        ([wide("r1", "p1", 1, ada="A", bo="B"), wide("r1", "p2", 1, ada="C", bo="D")], 2, "position", "holds p1 in row 1"),
+        (
+            [wide("r1", "p1", 1, ada="A", bo="B"), wide("r1", "p2", 1, ada="C", bo="D")],
+            2,
+            "position",
+            "holds p1 in row 1",
+        ),
         ([wide("r1", "p1", ada="A", bo="B") | {"arm": "none"}], 1, "arm", "no arm “none”"),
         ([wide("r1", "p1", ada="A", bo="B") | {"section": 9}], 1, "section", "no section 9"),
         ([wide("r1", "p1", ada="A", bo="B"), wide("R1", "p2", ada="A", bo="B")], 2, "batch", "only in case"),
         ([wide("r1", "p1", "x", ada="A", bo="B")], 1, "position", "whole number"),
         ([wide("r1", "p1")], 1, None, "without any output"),
     ],
-)  # fmt: skip
+)
 def test_a_batch_that_cannot_be_is_refused(spa, put, rows, row, column, said):
     before = rows_of(spa)
     report = put(lines(rows), "b.jsonl", makes_batches=True)

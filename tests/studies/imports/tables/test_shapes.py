@@ -20,9 +20,13 @@ from tests.studies.imports.files import (
 @pytest.mark.parametrize("name", ["long.csv", "long.jsonl", "wide.csv", "wide.jsonl", "objects.jsonl"])
 def test_either_shape_in_either_format_gives_the_same_rows(study, put, name):
     wide = [
-        {"prompt_key": key, "prompt_text": f"Prompt {key}", "outputs": {row["system"]: row["text"] for row in LONG if row["prompt_key"] == key}}
+        {
+            "prompt_key": key,
+            "prompt_text": f"Prompt {key}",
+            "outputs": {row["system"]: row["text"] for row in LONG if row["prompt_key"] == key},
+        }
         for key in ("p1", "p2")
-    ]  # fmt: skip
+    ]
     data = {
         "long.csv": table(LONG),
         "long.jsonl": lines(LONG),
@@ -79,8 +83,12 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(study, put):
     assert report.has_news and not report.is_written
     assert rows_of(study) == before and not AuditEvent.objects.exists()
     assert report.first[0] == {
-        "row": 2, "batch": None, "prompt": "p1", "prompt_text": "Prompt p1", "outputs": [["ada", "One."]],
-    }  # fmt: skip
+        "row": 2,
+        "batch": None,
+        "prompt": "p1",
+        "prompt_text": "Prompt p1",
+        "outputs": [["ada", "One."]],
+    }
 
 
 def test_a_report_survives_json(study, put):

@@ -30,12 +30,26 @@ def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
     assert told == Charged(Decimal("10.10"), Decimal("2"), Decimal("131"), "GBP")
 
 
-@pytest.mark.parametrize("answer", [
-    {}, {"total_cost": 6400}, {"rewards": None, "bonuses": None}, {"rewards": 5}, {"rewards": {}}, {"rewards": {"tax": money(5)}}, {"rewards": {"fees": 5}},
-    {"rewards": {"fees": {"amount": "5", "currency": "GBP"}}}, {"rewards": {"fees": {"amount": True, "currency": "GBP"}}},
-    {"rewards": {"fees": {"amount": -5, "currency": "GBP"}}}, {"rewards": {"fees": {"amount": float("nan"), "currency": "GBP"}}},
-    {"rewards": {"fees": {"amount": 5}}}, {"rewards": {"fees": {"amount": 5, "currency": 826}}}, {"rewards": {"fees": money(5)}, "bonuses": [1]},
-    {"rewards": {"fees": money(5)}, "bonuses": {"fees": money(5, "USD")}}, {"rewards": {"fees": money(5), "tax": {"total": 5}}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"total_cost": 6400},
+        {"rewards": None, "bonuses": None},
+        {"rewards": 5},
+        {"rewards": {}},
+        {"rewards": {"tax": money(5)}},
+        {"rewards": {"fees": 5}},
+        {"rewards": {"fees": {"amount": "5", "currency": "GBP"}}},
+        {"rewards": {"fees": {"amount": True, "currency": "GBP"}}},
+        {"rewards": {"fees": {"amount": -5, "currency": "GBP"}}},
+        {"rewards": {"fees": {"amount": float("nan"), "currency": "GBP"}}},
+        {"rewards": {"fees": {"amount": 5}}},
+        {"rewards": {"fees": {"amount": 5, "currency": 826}}},
+        {"rewards": {"fees": money(5)}, "bonuses": [1]},
+        {"rewards": {"fees": money(5)}, "bonuses": {"fees": money(5, "USD")}},
+        {"rewards": {"fees": money(5), "tax": {"total": 5}}},
+    ],
+)
 def test_a_cost_in_other_words_is_none_that_is_known(answer):
     assert charged(answer) is None

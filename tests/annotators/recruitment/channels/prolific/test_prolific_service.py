@@ -36,16 +36,25 @@ def order_of(operation: str, fake, task: str) -> Order:
 
 # The request that carries the order out, and how often the panel shows that it was.
 TOLD_BY = {
-    "publish": ("POST /studies/", lambda fake, v: len([s for s in fake.studies.values() if s["internal_name"] == "Stories [token-1]"])),
+    "publish": (
+        "POST /studies/",
+        lambda fake, v: len([s for s in fake.studies.values() if s["internal_name"] == "Stories [token-1]"]),
+    ),
     "stop": ("POST /studies/", lambda fake, v: fake.studies[v["task"]]["status"] == "AWAITING REVIEW"),
     "extend": ("PATCH /studies/", lambda fake, v: fake.studies[v["task"]]["total_available_places"] == 15),
     "approve": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "APPROVED"),
     "reject": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "REJECTED"),
-    "bonus": ("POST /bulk-bonus-payments/", lambda fake, v: fake.submissions[v["submission"]]["bonus_payments"].count(50)),
+    "bonus": (
+        "POST /bulk-bonus-payments/",
+        lambda fake, v: fake.submissions[v["submission"]]["bonus_payments"].count(50),
+    ),
     "screen_out": ("POST /studies/", lambda fake, v: fake.submissions[v["submission"]]["status"] == "SCREENED OUT"),
-    "request_return": ("POST /submissions/", lambda fake, v: fake.submissions[v["submission"]]["return_requested"] is not None),
+    "request_return": (
+        "POST /submissions/",
+        lambda fake, v: fake.submissions[v["submission"]]["return_requested"] is not None,
+    ),
     "bar": ("POST /participant-groups/", lambda fake, v: fake.groups[fake.group(v["list"])].count(PERSON)),
-}  # fmt: skip
+}
 EVERY = pytest.mark.parametrize("operation", sorted(TOLD_BY))
 
 
@@ -102,16 +111,23 @@ def test_an_order_that_is_throttled_was_not_given(operation, fake, service, task
 def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fake, service, task):
     order = order_of(operation, fake, task)
     worse = {
-        "publish": {"url": "http://plain.example.org"}, "extend": {"places": 3}, "stop": {"task": fake.study(status="COMPLETED")},
-        "request_return": {"message": ""}, "bar": {"people": ["robert"]},
-    }.get(operation, work(fake, task, "RETURNED"))  # fmt: skip
+        "publish": {"url": "http://plain.example.org"},
+        "extend": {"places": 3},
+        "stop": {"task": fake.study(status="COMPLETED")},
+        "request_return": {"message": ""},
+        "bar": {"people": ["robert"]},
+    }.get(operation, work(fake, task, "RETURNED"))
     values = dict(order.values) | worse
     if operation == "request_return":
         values["submission"] = "e" * 24
     words = {
-        "publish": "Enter a valid URL", "extend": "only be increased", "stop": "is COMPLETED", "bonus": "not taken part", "bar": "no participant",
+        "publish": "Enter a valid URL",
+        "extend": "only be increased",
+        "stop": "is COMPLETED",
+        "bonus": "not taken part",
+        "bar": "no participant",
         "request_return": "no such submission",
-    }.get(operation, "RETURNED")  # fmt: skip
+    }.get(operation, "RETURNED")
     with pytest.raises(Refused, match=words):
         service.do(replace(order, values=values))
     assert not TOLD_BY[operation][1](fake, order.values)
@@ -150,8 +166,10 @@ def test_what_is_published_is_what_was_asked(fake):
     )
     assert made["filters"] == [{"filter_id": "participant_group_blocklist", "selected_values": ["a" * 24]}]
     assert {code["code"]: code["actions"][0]["action"] for code in made["completion_codes"]} == {
-        "A2K7PQ": "AUTOMATICALLY_APPROVE", "B3T4RW": "FIXED_SCREEN_OUT_PAYMENT", "D5XNUV": "MANUALLY_REVIEW",
-    }  # fmt: skip
+        "A2K7PQ": "AUTOMATICALLY_APPROVE",
+        "B3T4RW": "FIXED_SCREEN_OUT_PAYMENT",
+        "D5XNUV": "MANUALLY_REVIEW",
+    }
 
 
 def test_codes_without_settings_are_looked_at_by_a_person():
@@ -276,10 +294,16 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
     (listed,) = service.submissions(task)
     assert listed == service.submission(values["submission"])
     assert listed == Seen(
-        task=task, submission=values["submission"], person=PERSON, state="submitted", word="AWAITING REVIEW", code="A2K7PQ",
-        started_at=datetime(2026, 11, 20, 10, tzinfo=UTC), submitted_at=datetime(2026, 11, 20, 10, 20, tzinfo=UTC),
+        task=task,
+        submission=values["submission"],
+        person=PERSON,
+        state="submitted",
+        word="AWAITING REVIEW",
+        code="A2K7PQ",
+        started_at=datetime(2026, 11, 20, 10, tzinfo=UTC),
+        submitted_at=datetime(2026, 11, 20, 10, 20, tzinfo=UTC),
         decides_itself_at=datetime(2026, 12, 11, 10, 20, tzinfo=UTC),
-    )  # fmt: skip
+    )
     assert service.submission("f" * 24) is None
 
 

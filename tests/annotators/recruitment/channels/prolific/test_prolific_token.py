@@ -37,10 +37,16 @@ def test_a_token_that_is_none_is_refused_without_being_repeated(token, fake):
 @pytest.mark.parametrize(
     "origin",
     [
-        "http://api.prolific.com", "https://api.prolific.com.evil.example", "https://evil.example", "https://u@api.prolific.com", "ftp://127.0.0.1",
-        "https://api.prolific.com/elsewhere", "http://192.168.0.7:80", "http://127.0.0.1.evil.example",
+        "http://api.prolific.com",
+        "https://api.prolific.com.evil.example",
+        "https://evil.example",
+        "https://u@api.prolific.com",
+        "ftp://127.0.0.1",
+        "https://api.prolific.com/elsewhere",
+        "http://192.168.0.7:80",
+        "http://127.0.0.1.evil.example",
     ],
-)  # fmt: skip
+)
 def test_the_token_goes_to_no_other_host(origin):
     with pytest.raises(Refused, match="not an address of this panel"):
         ProlificService(TOKEN, {}, origin)

@@ -25,7 +25,10 @@ def door(fake, db, monkeypatch):
     made = recruitment(study, "sona", settings=SETTINGS, reward=Decimal(0))
     keep(made, SECRETS, by=None)
     monkeypatch.setattr(
-        type(SONA), "service",
-        lambda self, recruitment, secrets: SonaService(*SETTINGS.values(), secrets["credit_token"], fake.url) if secrets else None,
-    )  # fmt: skip
+        type(SONA),
+        "service",
+        lambda self, recruitment, secrets: (
+            SonaService(*SETTINGS.values(), secrets["credit_token"], fake.url) if secrets else None
+        ),
+    )
     return made

@@ -75,10 +75,13 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"site": "https://yourschool.sona-systems.com"}, "site"), ({"site": "evil.example"}, "site"),
-        ({"site": "sona-systems.com.evil.example"}, "site"), ({"experiment_id": "12a"}, "experiment_id"), ({"credit_token": TOKEN}, "__all__"),
+        ({"site": "https://yourschool.sona-systems.com"}, "site"),
+        ({"site": "evil.example"}, "site"),
+        ({"site": "sona-systems.com.evil.example"}, "site"),
+        ({"experiment_id": "12a"}, "experiment_id"),
+        ({"credit_token": TOKEN}, "__all__"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_are_not_sonas_are_refused(changes, field):
     assert field in SONA.settings_form(SETTINGS | changes).errors
     form = SONA.settings_form(SETTINGS | {"site": "YourSchool.sona-systems.com"})

@@ -61,10 +61,13 @@ def looked() -> None:
 
 def written() -> tuple:
     return (
-        list(PanelSubmission.objects.order_by("pk").values()), list(PanelOrder.objects.order_by("pk").values()),
-        list(Assignment.objects.order_by("pk").values()), list(Payment.objects.order_by("pk").values()), Annotator.objects.count(),
+        list(PanelSubmission.objects.order_by("pk").values()),
+        list(PanelOrder.objects.order_by("pk").values()),
+        list(Assignment.objects.order_by("pk").values()),
+        list(Payment.objects.order_by("pk").values()),
+        Annotator.objects.count(),
         AuditEvent.objects.count(),
-    )  # fmt: skip
+    )
 
 
 def half_an_hour_passes() -> None:

@@ -47,7 +47,7 @@ def test_an_error_with_http_200_is_an_error_and_does_not_repeat_the_token(fake):
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', Unclear, "document type"),
         ("drop", Unclear, "broke"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_say_granted_is_not_taken_for_it(fake, answer, raised, words):
     fake.next_answer = answer
     with pytest.raises(raised, match=words):
